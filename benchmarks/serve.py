@@ -32,7 +32,6 @@ from pathlib import Path
 from benchmarks.ledger_scale import fill
 from dpcompose import Gaussian
 from dpcompose.account import Account, open_scope
-from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.ledger import Ledger
 from dpcompose.serve import Identities, Role
 
@@ -123,9 +122,7 @@ def rate(work: list[Callable[[], object]], seconds: float) -> tuple[float, list[
 def prepared(url: str) -> Ledger:
     ledger = Ledger.open(url)
     for path in ("city", "city/health"):
-        open_scope(
-            ledger, path, filter=ConcentratedFilter, epsilon=10, delta="1e-6", actor="keeper"
-        )
+        open_scope(ledger, path, epsilon=10, delta="1e-6", only="zcdp", actor="keeper")
     return ledger
 
 

@@ -27,6 +27,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 SECONDS = 20
@@ -161,16 +162,8 @@ def _book(rng: Random) -> str:
 def _filter(rng: Random) -> str:
     """Return a filter's decisions on a few mechanisms, one after the other."""
     delta = _number(rng, -8, -4)
-    name = rng.choice(
-        [
-            "PureFilter",
-            "BasicFilter",
-            "AdvancedFilter",
-            "ConcentratedFilter",
-            "RenyiFilter",
-            "GaussianFilter",
-        ]
-    )
+    names = ["PureFilter", "BasicFilter", "AdvancedFilter", *[*ONLY][2:]]
+    name = rng.choice(names)
     target = f"{name}.for_target({_number(rng, -1, 0.7)}, delta={'0.0' if name == 'PureFilter' else delta})"
     asked = ", ".join(_mechanism(rng) for _ in range(rng.randint(1, 4)))
     return f"decided({target}, [{asked}])"
@@ -195,6 +188,15 @@ def _ledger(rng: Random) -> str:
     """The chain of hashes after a scope and a few charges, at one moment of time."""
     costs = [f"{rng.randint(0, 40) / 100}" for _ in range(rng.randint(1, 5))]
     return f"hashes(caps={{'epsilon': 1}}, costs={costs})"
+
+
+ONLY = {
+    "PureFilter": "pure",
+    "BasicFilter": "basic",
+    "ConcentratedFilter": "zcdp",
+    "RenyiFilter": "renyi",
+    "GaussianFilter": "gaussian",
+}
 
 
 def decided(chosen: Any, mechanisms: Sequence[Any]) -> list[Any]:
@@ -240,6 +242,14 @@ def names() -> dict[str, Any]:
         each.__name__: each
         for each in (ApproximateDP, ConcentratedDP, GaussianTradeoff, Fraction, decided, hashes)
     }
+    # Questions of earlier trees name the budget of one theorem as those trees did.
+    for name, only in ONLY.items():
+        found[name] = SimpleNamespace(
+            for_target=lambda epsilon, delta, only=only: adaptive.Budget(epsilon, delta, only=only)
+        )
+    found["AdvancedFilter"] = SimpleNamespace(
+        for_target=lambda epsilon, delta: adaptive.AdvancedFilter(epsilon, delta, delta)
+    )
     return {**found, "book": book, "divergence": divergence}
 
 

@@ -22,13 +22,9 @@ from flint import arb, ctx
 from dpcompose import BlackBox
 from dpcompose.adaptive import (
     AdvancedFilter,
-    BasicFilter,
     Budget,
-    ConcentratedFilter,
     Filter,
     MenuFilter,
-    PureFilter,
-    RenyiFilter,
 )
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles.backward import Order, State, fixed, promise, worst
@@ -107,11 +103,11 @@ class Game:
         kept = self.delta / 10
         made: list[Filter] = [
             *self.budgets(),
-            PureFilter.for_target(self.epsilon, delta=self.delta),
-            BasicFilter.for_target(self.epsilon, delta=self.delta),
-            AdvancedFilter.for_target(self.epsilon, delta=self.delta, mechanism_delta=kept),
-            ConcentratedFilter.for_target(self.epsilon, delta=self.delta, mechanism_delta=kept),
-            RenyiFilter.for_target(self.epsilon, delta=self.delta),
+            Budget(self.epsilon, self.delta, only="pure"),
+            Budget(self.epsilon, self.delta, only="basic"),
+            AdvancedFilter(self.epsilon, self.delta, self.delta - kept),
+            Budget(self.epsilon, self.delta, reserve=kept, only="zcdp"),
+            Budget(self.epsilon, self.delta, only="renyi"),
             Budget(self.epsilon, self.delta, shares={"renyi": self.delta}, orders=(2.0, None)),
         ]
         try:

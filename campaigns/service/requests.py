@@ -29,7 +29,7 @@ from urllib.parse import urlencode
 from campaigns.service.direct import Answer, Direct
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
-from dpcompose.adaptive import ConcentratedFilter, Filter
+from dpcompose.adaptive import Budget, Filter
 from dpcompose.errors import DPComposeError, StoreError
 from dpcompose.ledger import Ledger, Receipt, entry
 from dpcompose.serve import PERMISSIONS, Identities, Identity, Role, Service
@@ -84,9 +84,7 @@ LEAKS = re.compile(r"Traceback|site-packages|sqlite3|psycopg|\.py\b|/tmp/", re.I
 @cache
 def budget(epsilon: int) -> Filter:
     """A budget, made once."""
-    return ConcentratedFilter.for_target(
-        Fraction(epsilon), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0)
-    )
+    return Budget(Fraction(epsilon), Fraction(1, 10**6), reserve=Fraction(0), only="zcdp")
 
 
 class World:

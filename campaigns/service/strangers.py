@@ -31,7 +31,6 @@ from unittest import mock
 from campaigns.service.kills import problems_of
 from dpcompose import Laplace
 from dpcompose.account import open_scope
-from dpcompose.adaptive import BasicFilter
 from dpcompose.ledger import Ledger, Receipt
 from dpcompose.serve import Identities, Role, Service
 
@@ -237,7 +236,7 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
         url, file = f"{folder}/city.db", f"{folder}/people.db"
         with Ledger.open(url) as ledger:
             account = open_scope(
-                ledger, "city", filter=BasicFilter, epsilon=1000, delta="1e-3", actor="keeper"
+                ledger, "city", epsilon=1000, delta="1e-3", only="basic", actor="keeper"
             )
             for number in range(200):
                 account.charge(

@@ -13,12 +13,12 @@ import time
 
 import numpy as np
 
-from dpcompose.adaptive import IndividualFilter, RenyiFilter
+from dpcompose.adaptive import Budget, IndividualFilter
 
 
 def rounds(records: int, count: int) -> list[float]:
     """The seconds of each round, prices given."""
-    individual = IndividualFilter(RenyiFilter.for_target(1.0, delta=1e-6))
+    individual = IndividualFilter(Budget(1.0, 1e-6, only="renyi"))
     prices = np.random.default_rng(1).uniform(0.0, 0.1, records)
     state, found = individual.start(records), list[float]()
     for _ in range(count):

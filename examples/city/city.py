@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dpcompose import Gaussian
 from dpcompose.account import Account, Exposure, exposure, open_scope
-from dpcompose.adaptive import ConcentratedFilter, Odometer
+from dpcompose.adaptive import Odometer
 from dpcompose.errors import AlreadyRedeemedError, OverdrawnError
 from dpcompose.ledger import Balance, Ledger, Receipt
 
@@ -92,17 +92,15 @@ def open_city(ledger: Ledger) -> None:
     open_scope(
         ledger,
         "city",
-        filter=ConcentratedFilter,
         epsilon=3,
         delta=DELTA,
+        only="zcdp",
         odometer=odometer,
         note=note,
         actor="mayor",
     )
     for name in REGISTERS:
-        open_scope(
-            ledger, f"city/{name}", filter=ConcentratedFilter, epsilon=1, delta=DELTA, actor="mayor"
-        )
+        open_scope(ledger, f"city/{name}", epsilon=1, delta=DELTA, only="zcdp", actor="mayor")
 
 
 def analyst(file: Path, receipts: Path, number: int, questions: int) -> None:

@@ -12,11 +12,9 @@ from dpcompose import Gaussian, Laplace, RandomizedResponse
 from dpcompose.account import Account, as_promise, open_partition, open_scope
 from dpcompose.account.opening import open_equal_slots, take_slot
 from dpcompose.adaptive import (
+    Budget,
     ConcentratedFilter,
-    GaussianFilter,
     MenuFilter,
-    PureFilter,
-    RenyiFilter,
 )
 from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger
@@ -29,7 +27,7 @@ def ledger() -> Ledger:
 
 
 def test_a_scope_below_leaves_no_more_than_those_above(ledger: Ledger) -> None:
-    open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="a")
+    open_scope(ledger, "w", epsilon=1, delta=1e-6, only="zcdp", actor="a")
     open_scope(ledger, "w/large", filter=ConcentratedFilter(100.0, delta=0.0), actor="a")
     open_partition(ledger, "w/parts", actor="a")
     open_scope(ledger, "w/parts/one", filter=None, actor="a").charge(
@@ -53,7 +51,7 @@ def test_a_scope_below_leaves_no_more_than_those_above(ledger: Ledger) -> None:
 
 
 def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
-    open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=2, delta="1e-6", actor="a")
+    open_scope(ledger, "w", epsilon=2, delta="1e-6", only="zcdp", actor="a")
     below = open_scope(ledger, "w/b", filter=ConcentratedFilter(100.0, delta=0.0), actor="a")
     with pytest.raises(
         OverdrawnError, match=r"^w/b: epsilon 5.22154 asked, 2 left at delta 1e-6 .*w is"
@@ -61,28 +59,28 @@ def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
         below.charge(Gaussian(1.0), actor="a", key="1")
     assert "The budget of w is epsilon 2 at delta 1e-6" in str(caught.value)
     assert not any(len(word) > 12 for word in str(caught.value).split())
-    again = open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=2.0, delta=1e-6, actor="a")
+    again = open_scope(ledger, "w", epsilon=2.0, delta=1e-6, only="zcdp", actor="a")
     assert again.chain[0].target == ("2", "0.000001")
     with pytest.raises(ScopeExistsError):
-        open_scope(ledger, "w", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="a")
+        open_scope(ledger, "w", epsilon=1, delta=1e-6, only="zcdp", actor="a")
     assert "epsilon 2 at delta 10⁻⁶" in below._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize("filter", [ConcentratedFilter, GaussianFilter, RenyiFilter])
-def test_the_whole_budget_is_its_target(filter: type) -> None:
-    made = filter.for_target(1, delta=1e-6)
+@pytest.mark.parametrize("only", ["zcdp", "gaussian", "renyi"])
+def test_the_whole_budget_is_its_target(only: str) -> None:
+    made = Budget(1, 1e-6, only=only)
     assert made.epsilon_of(made.caps, delta=1e-6) == pytest.approx(1, rel=1e-5)
     assert made.epsilon_of({name: Fraction(0) for name in made.caps}, delta=1e-6) == 0
 
 
 def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Ledger) -> None:
-    top = open_scope(ledger, "p", filter=PureFilter, epsilon=1, actor="a")
+    top = open_scope(ledger, "p", epsilon=1, only="pure", actor="a")
     open_equal_slots(ledger, "p/s", parts=4, actor="a")
     assert all(amount.units == 0 for amount in top.left().values())
     Account(ledger, scope=take_slot(ledger, "p/s/x", actor="a").scope).charge(
         Laplace(4.0), actor="a", key="1"
     )
-    open_scope(ledger, "r", filter=RenyiFilter, epsilon=1, delta=1e-6, actor="a")
+    open_scope(ledger, "r", epsilon=1, delta=1e-6, only="renyi", actor="a")
     with pytest.raises(UnsupportedError, match="are not divided"):
         open_equal_slots(ledger, "r/s", parts=2, actor="a")
 

@@ -28,13 +28,12 @@ from dpcompose import (
     RandomizedResponse,
 )
 from dpcompose.adaptive import (
-    NAMED,
     AdvancedFilter,
     BasicFilter,
+    Budget,
     ConcentratedFilter,
     Filter,
     GaussianFilter,
-    OneTheorem,
     PureFilter,
     RenyiFilter,
     from_description,
@@ -53,8 +52,8 @@ FILTERS: list[Filter] = [
     GaussianFilter(0.5),
 ]
 every_filter = pytest.mark.parametrize("filter", FILTERS, ids=lambda each: each.kind)
-CLASSES: list[OneTheorem] = list(NAMED.values())
-every_class = pytest.mark.parametrize("family", CLASSES, ids=lambda each: each.kind)
+THEOREMS = ["pure", "basic", "zcdp", "renyi", "gaussian"]
+every_theorem = pytest.mark.parametrize("only", THEOREMS)
 
 
 def cheap(filter: Filter) -> Any:
@@ -293,33 +292,33 @@ def test_charges_are_priced_under_the_adjacency_of_the_state() -> None:
 # Targets and conversions
 
 
-@every_class
+@every_theorem
 @settings(max_examples=8, deadline=None)
 @given(epsilon=st.floats(1e-3, 30.0), exponent=st.floats(-12.0, -2.0))
-def test_for_target_stays_within_the_target_and_close_to_it(
-    family: OneTheorem, epsilon: float, exponent: float
+def test_a_target_stays_within_the_target_and_close_to_it(
+    only: str, epsilon: float, exponent: float
 ) -> None:
     delta = 10.0**exponent
-    filter = family.for_target(epsilon, delta=delta)
+    filter = Budget(epsilon, delta, only=only)
     reached = filter.epsilon_at(delta=delta)
     # A cap that is typed is its decimal, and what is promised of it is rounded up.
-    assert reached <= (math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon)
-    if family in (PureFilter, ConcentratedFilter, RenyiFilter, GaussianFilter):
+    assert reached <= (math.nextafter(epsilon, math.inf) if only == "basic" else epsilon)
+    if only != "basic":
         assert reached >= epsilon * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("family", [BasicFilter, AdvancedFilter, ConcentratedFilter])
-def test_what_is_kept_for_the_charges_is_a_cap(family: OneTheorem) -> None:
-    filter = family.for_target(1.0, delta=1e-6, mechanism_delta=2.5e-7)
-    kept = typed(1e-6) if family is BasicFilter else typed(2.5e-7)
+@pytest.mark.parametrize("only", ["basic", "zcdp"])
+def test_what_is_kept_for_the_charges_is_a_cap(only: str) -> None:
+    filter = Budget(1.0, 1e-6, only=only, reserve=2.5e-7)
+    kept = typed(2.5e-7)
     assert kept - Fraction(1, GRID) < filter.caps["delta"] <= kept
     assert filter.epsilon_at(delta=1e-6) <= 1.0
 
 
-@pytest.mark.parametrize("family", [PureFilter, RenyiFilter, GaussianFilter])
-def test_delta_for_charges_is_refused_where_nothing_charges_it(family: OneTheorem) -> None:
-    with pytest.raises(UnsupportedError, match="charges no delta"):
-        family.for_target(1.0, delta=1e-6, mechanism_delta=1e-7)
+@pytest.mark.parametrize("only", ["pure", "renyi", "gaussian"])
+def test_delta_for_charges_is_refused_where_nothing_charges_it(only: str) -> None:
+    with pytest.raises(DomainError, match="charges no delta"):
+        Budget(1.0, 1e-6, only=only, reserve=1e-7)
 
 
 def test_the_guarantee_is_the_best_conversion() -> None:
@@ -344,13 +343,11 @@ def test_nothing_finite_is_promised_at_a_delta_that_the_charges_may_use_up(filte
 # Descriptions
 
 
-@every_class
+@every_theorem
 @given(epsilon=st.one_of(st.floats(1e-6, 5.0), st.fractions(Fraction(1, 1000), Fraction(5))))
 @settings(max_examples=10, deadline=None)
-def test_a_description_is_plain_text_and_reads_back_exactly(
-    family: OneTheorem, epsilon: Any
-) -> None:
-    filter = family.for_target(epsilon, delta=Fraction(1, 10**6))
+def test_a_description_is_plain_text_and_reads_back_exactly(only: str, epsilon: Any) -> None:
+    filter = Budget(epsilon, Fraction(1, 10**6), only=only)
     description = json.loads(json.dumps(filter.description()))
     again = from_description(description)
     assert again == filter and again.caps == filter.caps and type(again) is type(filter)
@@ -528,18 +525,12 @@ BAD = [
         lambda bad: RenyiFilter(bad, budget=1.0),
         lambda bad: RenyiFilter(2.0, budget=bad),
         GaussianFilter,
+        *[lambda bad, only=only: Budget(bad, 1e-6, only=only) for only in THEOREMS],  # type: ignore[misc]
+        *[lambda bad, only=only: Budget(1.0, bad, only=only) for only in THEOREMS],  # type: ignore[misc]
         *[
-            lambda bad, family=family: family.for_target(bad, delta=1e-6)  # type: ignore[misc]
-            for family in CLASSES
-        ],
-        *[
-            lambda bad, family=family: family.for_target(1.0, delta=bad)  # type: ignore[misc]
-            for family in CLASSES
-        ],
-        *[
-            lambda bad, family=family: family.for_target(1.0, delta=0.5, mechanism_delta=bad)  # type: ignore[misc]
-            for family in CLASSES
-        ],
+            lambda bad, only=only: Budget(1.0, 0.5, only=only, reserve=bad or math.nan)
+            for only in ("basic", "zcdp")
+        ],  # type: ignore[misc]
     ],
 )
 def test_bad_parameters_are_refused(build: Callable[[Any], Any], value: Any) -> None:
@@ -552,9 +543,11 @@ def test_bad_parameters_are_refused(build: Callable[[Any], Any], value: Any) -> 
     [
         lambda: AdvancedFilter(1.0, delta=1e-6, slack=0.0),
         lambda: AdvancedFilter(1.0, delta=1e-6, slack=2e-6),
-        lambda: AdvancedFilter.for_target(1.0, delta=1e-6, mechanism_delta=1e-6),
-        lambda: AdvancedFilter.for_target(1.0, delta=0.0),
-        lambda: BasicFilter.for_target(1.0, delta=1e-6, mechanism_delta=2e-6),
+        lambda: AdvancedFilter(1.0, delta=0.0, slack=0.0),
+        lambda: AdvancedFilter(1.0, slack=1e-7),
+        lambda: ConcentratedFilter(0.5, rho=0.5),
+        lambda: ConcentratedFilter(0.5, 1e-6, 1e-6),
+        lambda: Budget(1.0, 1e-6, reserve=2e-6, only="basic"),
         lambda: RenyiFilter(1.0, budget=1.0),
         lambda: BasicFilter(1.0, delta=1.0000000000000002),
         lambda: PureFilter(1e16),
@@ -566,21 +559,20 @@ def test_parameters_outside_a_theorem_are_refused(build: Callable[[], Any]) -> N
 
 
 @pytest.mark.slow
-@every_class
+@every_theorem
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-200, 1e-9, 300.0])
-def test_for_target_ends_whatever_the_target(family: OneTheorem, epsilon: float) -> None:
+def test_a_target_ends_whatever_the_target(only: str, epsilon: float) -> None:
     """A guess that underflowed to 0 was doubled for ever."""
-    made = family.for_target(epsilon, delta=1e-6, mechanism_delta=0.0) if family is not RenyiFilter else (
-        RenyiFilter.for_target(epsilon, delta=1e-6, order=8.0)
-    )  # fmt: skip
+    orders = (8.0,) if only == "renyi" else None
+    made = Budget(epsilon, 1e-6, only=only, orders=orders)
     assert made.epsilon_at(delta=1e-6) <= (
-        math.nextafter(epsilon, math.inf) if family is BasicFilter else epsilon
+        math.nextafter(epsilon, math.inf) if only == "basic" else epsilon
     )
 
 
-@every_class
-def test_everything_fits_where_delta_is_one(family: OneTheorem) -> None:
-    assert family.for_target(1.0, delta=1.0).epsilon_at(delta=1.0) <= 1.0
+@every_theorem
+def test_everything_fits_where_delta_is_one(only: str) -> None:
+    assert Budget(1.0, 1.0, only=only).epsilon_at(delta=1.0) <= 1.0
 
 
 @every_filter

@@ -236,8 +236,8 @@ def test_a_unit_is_a_power_of_two_of_a_sensible_size(unit: Any) -> None:
 def test_the_whole_limit_is_one_charge_to_a_budget_above(filter: Filter) -> None:
     above = ConcentratedFilter(9.0, delta=1e-6)
     asked = above.price(IndividualFilter(filter).budget, delta=1e-9)
-    known = filter.concentrated()
-    least = Fraction(known.rho) * (1 - Fraction(1, 10**15)) if known is not None else None
+    known = filter.promised().zcdp()
+    least = Fraction(known.rho) * (1 - Fraction(1, 10**14)) if known is not None else None
     assert asked["rho"] >= (
         filter.limits[next(iter(filter.limits))] / 8 if least is None else least
     )

@@ -158,7 +158,7 @@ def union_of(
 ) -> UnionFilter:
     """As old ledgers have it: a pure filter, and Renyi filters that share delta."""
     share = Fraction(str(delta)) / len(orders)
-    renyi = [RenyiFilter.for_target(epsilon, delta=share, order=order) for order in orders]
+    renyi = [Budget(epsilon, share, orders=(order,), only="renyi") for order in orders]
     return UnionFilter((PureFilter(epsilon), *renyi), (0, *[share] * len(orders)))
 
 
@@ -185,7 +185,7 @@ def test_a_union_grants_what_its_filters_do() -> None:
     share = 5e-7
     union = union_of(1.0, delta=2 * share, orders=(None, 3.0))
     parts = [PureFilter(1.0)] + [
-        RenyiFilter.for_target(1.0, delta=share, order=order) for order in (None, 3.0)
+        Budget(1.0, share, orders=(order,), only="renyi") for order in (None, 3.0)
     ]
     for run in (
         [BlackBox(0.125)] * 9,

@@ -28,7 +28,7 @@ from dpcompose import (
     Laplace,
     RandomizedResponse,
 )
-from dpcompose.adaptive import Line, Mileage, Mixture, Odometer, RunningSum
+from dpcompose.adaptive import Line, Mileage, Mixture, Odometer
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles.backward import ever, promise
 from oracles.ball import ball
@@ -288,14 +288,6 @@ def test_without_a_price_there_is_no_mileage() -> None:
         with pytest.raises(UnsupportedError):
             odometer.mileage(mechanism)
     assert odometer.mileage(Gaussian(1.0).sampled(0.1), delta=1e-9).failure > 0
-
-
-def test_the_running_sum_says_when_it_is_only_an_estimate() -> None:
-    pure = RunningSum().step(BlackBox(0.5)).step(BlackBox(0.25))
-    assert pure.reading.epsilon == 0.75 and pure.reading.failure == 0
-    mixed = pure.step(BlackBox(0.25, delta=1e-6))
-    assert mixed.reading.epsilon == 1.0 and "estimate" in mixed.reading.meaning
-    assert 1e-6 <= mixed.reading.failure < 1.000001e-6
 
 
 def test_descriptions_read_back() -> None:

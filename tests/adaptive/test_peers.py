@@ -24,12 +24,12 @@ import pytest
 from dpcompose import BlackBox, DiscreteLaplace, Gaussian, Laplace
 from dpcompose.adaptive import (
     BasicFilter,
-    ConcentratedFilter,
+    Budget,
     Filter,
     GaussianFilter,
     PureFilter,
-    RenyiFilter,
 )
+from dpcompose.adaptive.theorems import best_order
 from dpcompose.composition import Composable
 
 TARGETS = [(0.5, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (8.0, 1e-8)]
@@ -81,7 +81,7 @@ def test_their_conversion_is_the_published_one() -> None:
 @pytest.mark.parametrize("each", EPSILONS)
 def test_pure_mechanisms_under_opendp_zcdp(epsilon: float, delta: float, each: float) -> None:
     theirs = int(opendp_rho(epsilon, delta) / (each**2 / 2))
-    ours = ConcentratedFilter.for_target(epsilon, delta=delta)
+    ours = Budget(epsilon, delta, only="zcdp")
     assert rounds(ours, BlackBox(each)) >= theirs
     assert rounds(ours, Laplace(1 / each)) >= theirs
 
@@ -90,15 +90,16 @@ def test_pure_mechanisms_under_opendp_zcdp(epsilon: float, delta: float, each: f
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_gaussian_mechanisms_under_opendp_zcdp(epsilon: float, delta: float, sigma: float) -> None:
     theirs = int(opendp_rho(epsilon, delta) / (1 / (2 * sigma**2)))
-    assert rounds(ConcentratedFilter.for_target(epsilon, delta=delta), Gaussian(sigma)) >= theirs
-    assert rounds(RenyiFilter.for_target(epsilon, delta=delta), Gaussian(sigma)) >= theirs
-    assert rounds(GaussianFilter.for_target(epsilon, delta=delta), Gaussian(sigma)) >= theirs
+    assert rounds(Budget(epsilon, delta, only="zcdp"), Gaussian(sigma)) >= theirs
+    renyi = Budget(epsilon, delta, only="renyi", orders=(best_order(epsilon, delta),))
+    assert rounds(renyi, Gaussian(sigma)) >= theirs
+    assert rounds(Budget(epsilon, delta, only="gaussian"), Gaussian(sigma)) >= theirs
 
 
 @pytest.mark.parametrize("count", [3, 7, 8, 10, 100, 125])
 def test_exact_ties_are_granted_where_the_target_has_a_delta(count: int) -> None:
     """A pure budget that implies (1, 1e-6) is a little above 1: roundings cost no round."""
-    filter = PureFilter.for_target(1.0, delta=1e-6)
+    filter = Budget(1.0, 1e-6, only="pure")
     assert rounds(filter, BlackBox(1 / count)) == rounds(filter, Laplace(float(count))) == count
 
 
@@ -107,10 +108,10 @@ def test_exact_ties_are_granted_where_the_target_has_a_delta(count: int) -> None
 def test_pure_sums(epsilon: float, delta: float, each: float) -> None:
     """OpenDP's sum of epsilons and diffprivlib's, slack 0."""
     theirs = int(Fraction(epsilon) / Fraction(each))
-    assert rounds(PureFilter.for_target(epsilon, delta=delta), BlackBox(each)) >= theirs
-    assert rounds(PureFilter.for_target(epsilon, delta=delta), Laplace(1 / each)) >= theirs
-    assert rounds(PureFilter.for_target(epsilon), BlackBox(each)) >= theirs
-    assert rounds(BasicFilter.for_target(epsilon, delta=delta), BlackBox(each)) >= theirs
+    assert rounds(Budget(epsilon, delta, only="pure"), BlackBox(each)) >= theirs
+    assert rounds(Budget(epsilon, delta, only="pure"), Laplace(1 / each)) >= theirs
+    assert rounds(Budget(epsilon, only="pure"), BlackBox(each)) >= theirs
+    assert rounds(Budget(epsilon, delta, only="basic"), BlackBox(each)) >= theirs
 
 
 def test_dyadic_ties_of_promises_are_granted() -> None:
@@ -144,9 +145,7 @@ def test_approximate_sums(epsilon: float, delta: float, charge: tuple[float, flo
     )
     product = int(math.log1p(-delta) / math.log1p(-charge[1]) * (1 + 1e-12))
     diffprivlib = min(int(Fraction(epsilon) / Fraction(charge[0])), product)
-    assert rounds(BasicFilter.for_target(epsilon, delta=delta), mechanism) >= max(
-        opendp, diffprivlib
-    )
+    assert rounds(Budget(epsilon, delta, only="basic"), mechanism) >= max(opendp, diffprivlib)
 
 
 def test_the_product_of_deltas_grants_more_only_where_delta_is_large() -> None:

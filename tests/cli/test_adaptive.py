@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+import dpcompose.adaptive.advice as advice
 from dpcompose import BlackBox, Gaussian, Laplace
 from dpcompose.adaptive import FilterAdvice, advise
 from dpcompose.composition import Composable
@@ -50,6 +54,36 @@ def test_each_filter_grants_what_is_advised_and_no_more(work: list[tuple[Composa
         if each.work is not None and each.filter is not None:
             whole = [mechanism for mechanism, times in work for _ in range(times * int(each.work))]
             assert granted(each, whole) == len(whole)
+
+
+def test_what_is_not_priced_in_time_is_refused_and_an_error_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An allocation among 10^5 steps was priced for minutes."""
+    reached, done, own = Event(), Event(), advice._best  # pyright: ignore[reportPrivateUsage]
+
+    def slow(kind: str, *more: Any) -> FilterAdvice:
+        if kind == "basic":
+            reached.set()
+            done.wait()
+        return own(kind, *more)
+
+    monkeypatch.setattr(advice, "_best", slow)
+    monkeypatch.setattr(time, "process_time", lambda: advice.SECONDS * reached.is_set())
+    rows = {each.kind: each for each in advise([(Laplace(20.0), 30)], 1.0, delta=1e-6)}
+    done.set()
+    assert sorted(rows) == sorted(advice.KINDS)
+    assert rows["zcdp"].filter is not None and rows["zcdp"].refusal == ""
+    for kind in ("basic", "budget", "menu"):
+        assert rows[kind].filter is None and "not priced within" in rows[kind].refusal
+
+    def failing(*asked: Any) -> FilterAdvice:
+        raise OSError("no budget today")
+
+    monkeypatch.setattr(advice, "_best", failing)
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    with pytest.raises(OSError, match="no budget today"):
+        advise([(Laplace(20.0), 30)], 1.0, delta=1e-6)
 
 
 def granted(advice: FilterAdvice, asked: list[Composable]) -> int:

@@ -12,7 +12,7 @@ import mpmath
 import pytest
 from flint import arb, ctx
 
-from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.adaptive import Budget
 from dpcompose.guarantee import gaussian, optimal, renyi
 from dpcompose.guarantee.renyi import ConcentratedDP, lossless_epsilon
 
@@ -259,6 +259,6 @@ def test_a_conversion_takes_few_tangents_at_every_delta(
 
 def test_a_filter_for_a_target_takes_few_tangents(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = counted_tangents(monkeypatch)
-    found = ConcentratedFilter.for_target(1, delta=0.5)
+    found = Budget(1, 0.5, only="zcdp")
     assert len(taken) <= 2000
     assert ConcentratedDP(float(found.limits["rho"])).epsilon(delta=0.5) <= 1

@@ -20,7 +20,7 @@ from mpmath import binomial, exp, log, mp, mpf
 from campaigns import guard as campaign
 from dpcompose import Adjacency, Gaussian, Laplace, compose
 from dpcompose.account import open_partition, open_scope
-from dpcompose.adaptive import BasicFilter, Budget, MenuFilter, PureFilter, RenyiFilter
+from dpcompose.adaptive import Budget, MenuFilter, PureFilter, RenyiFilter
 from dpcompose.errors import (
     AlreadyRedeemedError,
     ClosedScopeError,
@@ -78,9 +78,9 @@ def test_charged_and_redeemed_before_the_block(ledger: Ledger) -> None:
 
 
 def test_as_many_as_the_filter_grants_and_as_many_as_were_said() -> None:
-    filter = RenyiFilter.for_target(1, delta=1e-6)
+    filter = Budget(1, 1e-6, only="renyi")
     ((price, cap),) = zip(filter.price(MECHANISM).values(), filter.caps.values(), strict=True)
-    guard = made(filter=RenyiFilter)
+    guard = made(filter=filter)
     assert guard.steps_left(**STEP) == cap // price == spent_by(guard, **STEP)
     with (
         pytest.raises(StepRefusedError, match="0 more steps of this kind would fit") as refusal,
@@ -349,9 +349,9 @@ def test_the_steps_that_fit_heed_a_committed_schedule(ledger: Ledger) -> None:
     open_scope(
         ledger,
         "model",
-        filter=RenyiFilter,
         epsilon=1,
         delta=1e-6,
+        only="renyi",
         schedule=schedule,
         actor="keeper",
     )
@@ -445,16 +445,18 @@ def test_a_plan_that_another_attempt_began_is_not_run(ledger: Ledger) -> None:
 def test_a_whole_plan_has_the_price_of_its_composition() -> None:
     steps = 100
     whole = (MECHANISM * steps).epsilon(delta=1e-6).upper
-    guard = made(epsilon=2, filter=BasicFilter)
+    guard = made(epsilon=2, filter=Budget(2, 1e-6, only="basic"))
     guard.plan([(4.0, 0.05, steps)], delta=9e-7)
     assert guard.steps_left(**STEP) == steps
     assert spent_by(guard, **STEP | {"delta": 1e-8}) - steps >= 0
     assert whole < guard.target
     with pytest.raises(StepRefusedError) as refusal:
-        made(epsilon=0.3, filter=BasicFilter).plan([(4.0, 0.05, steps)], delta=1e-6)
+        made(epsilon=0.3, filter=Budget(0.3, 1e-6, only="basic")).plan(
+            [(4.0, 0.05, steps)], delta=1e-6
+        )
     fits = refusal.value.fitting
     assert refusal.value.steps == steps and 0 < fits < steps
-    made(epsilon=0.3, filter=BasicFilter).plan([(4.0, 0.05, fits)], delta=1e-6)
+    made(epsilon=0.3, filter=Budget(0.3, 1e-6, only="basic")).plan([(4.0, 0.05, fits)], delta=1e-6)
 
 
 def test_in_a_partition_a_plan_must_be_pure(ledger: Ledger) -> None:
@@ -515,8 +517,8 @@ def test_a_plain_loop_ends_before_the_step_that_exceeds() -> None:
 
 
 def test_a_scope_must_promise_what_the_guard_states(ledger: Ledger) -> None:
-    for number, filter in enumerate((PureFilter, BasicFilter, RenyiFilter, Budget)):
-        open_scope(ledger, f"at{number}", filter=filter, epsilon=0.3, delta=1e-6, actor="keeper")
+    for number, only in enumerate(("pure", "basic", "renyi", None)):
+        open_scope(ledger, f"at{number}", epsilon=0.3, delta=1e-6, only=only, actor="keeper")
         TrainingGuard(epsilon=0.3, delta=1e-6, ledger=ledger, scope=f"at{number}")
         with pytest.raises(DomainError, match="may spend"):
             TrainingGuard(epsilon=0.29, delta=1e-6, ledger=ledger, scope=f"at{number}")
@@ -559,7 +561,7 @@ BAD_STEPS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "name"), BAD_STEPS, ids=str)
 def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
-    guard = made(filter=BasicFilter)
+    guard = made(filter=Budget(1, 1e-6, only="basic"))
     with pytest.raises(DomainError, match=f"^{name}"), guard.step(**kind):
         pytest.fail("it ran")
     assert guard.history().steps == ()

@@ -17,7 +17,6 @@ import yaml as pyyaml
 
 from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, compose
 from dpcompose.account import Account, open_scope
-from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import (
     DomainError,
     StatementError,
@@ -381,9 +380,7 @@ def test_what_is_no_document_is_rejected(text: str | bytes) -> None:
 
 def test_a_ledger_confirms_its_charges_and_no_others() -> None:
     ledger = Ledger.open("memory:")
-    account = open_scope(
-        ledger, "world", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
-    )
+    account = open_scope(ledger, "world", epsilon=5, delta=1e-6, only="zcdp", actor="Ada")
     ran = [Laplace(20.0) * 3, Gaussian(8.0)]
     receipts = [account.charge(each, actor="Ada", key=str(each)) for each in ran]
     said = replace(
@@ -409,15 +406,11 @@ def test_a_ledger_confirms_its_charges_and_no_others() -> None:
 
 def test_what_else_the_scope_was_charged_for_is_named() -> None:
     ledger = Ledger.open("memory:")
-    account = open_scope(
-        ledger, "world", filter=ConcentratedFilter, epsilon=50, delta=1e-6, actor="Ada"
+    account = open_scope(ledger, "world", epsilon=50, delta=1e-6, only="zcdp", actor="Ada")
+    below = open_scope(ledger, "world/model", epsilon=5, delta=1e-6, only="zcdp", actor="Ada")
+    open_scope(ledger, "other", epsilon=5, delta=1e-6, only="zcdp", actor="Ada").charge(
+        Laplace(30.0), actor="Ada", key="other"
     )
-    below = open_scope(
-        ledger, "world/model", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
-    )
-    open_scope(
-        ledger, "other", filter=ConcentratedFilter, epsilon=5, delta=1e-6, actor="Ada"
-    ).charge(Laplace(30.0), actor="Ada", key="other")
     for number in range(20):
         account.charge(Gaussian(1.0), actor="Ada", key=f"training {number}")
     for scope, key in ((account, "cheap"), (below, "cheap below")):

@@ -12,7 +12,7 @@ import pytest
 
 from dpcompose import BlackBox, Gaussian, calibrate, release
 from dpcompose.account import Account, exposure, open_scope
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter
+from dpcompose.adaptive import BasicFilter, Budget
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
 from dpcompose.pictured import Card
@@ -53,7 +53,7 @@ def _account() -> Any:
 
 
 def _history() -> Any:
-    guard = TrainingGuard(epsilon=1.0, delta=1e-6, filter=ConcentratedFilter)
+    guard = TrainingGuard(epsilon=1.0, delta=1e-6, filter=Budget(1.0, 1e-6, only="zcdp"))
     for _ in range(4):
         with guard.step(sigma=30.0):
             pass

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse, compose
 from dpcompose.account import open_scope
-from dpcompose.adaptive import ConcentratedFilter
+from dpcompose.adaptive import Budget
 from dpcompose.composition import running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Ledger
@@ -134,7 +134,7 @@ def _filled(axes: Any) -> dict[float, float]:
 
 def test_a_budget_is_drawn_as_full_as_it_is_in_the_currency_that_it_is_about() -> None:
     ledger = Ledger.open("memory:")
-    budget = ConcentratedFilter.for_target(Fraction(1), delta=Fraction(1, 10**6))
+    budget = Budget(Fraction(1), Fraction(1, 10**6), only="zcdp")
     open_scope(ledger, "health", filter=budget, actor="Ada")
     assert list(_filled(ledger.plot.icicle("health")).values()) == [0.0]
     assert "nothing was charged" in _said(ledger.plot("health"))

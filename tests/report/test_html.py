@@ -12,7 +12,6 @@ import pytest
 
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
-from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.ledger import Ledger
 from dpcompose.notebook import written
 from dpcompose.plan import Plan, PlanAccount, account
@@ -97,7 +96,7 @@ def test_no_page_shows_code_in_place_of_a_formula() -> None:
 
 def test_a_percent_stands_beside_every_bar_of_a_budget() -> None:
     ledger = Ledger.open("memory:")
-    account = open_scope(ledger, "z", filter=ConcentratedFilter, epsilon=1, delta=1e-6, actor="Ada")
+    account = open_scope(ledger, "z", epsilon=1, delta=1e-6, only="zcdp", actor="Ada")
     account.charge(Gaussian(12.0), actor="Ada", key="first")
     balance = ledger.balance("z")
     text = html(page([balance]))

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("starlette")
 from dpcompose.account import open_scope
-from dpcompose.adaptive import ConcentratedFilter, Filter
+from dpcompose.adaptive import Budget, Filter
 from dpcompose.ledger import Ledger, entry
 from dpcompose.serve import PERMISSIONS, Identities, RemoteAccount, Role, Service
 from dpcompose.serve.web import application
@@ -24,9 +24,7 @@ with warnings.catch_warnings():
 @cache
 def budget() -> Filter:
     """The budget of every scope here."""
-    return ConcentratedFilter.for_target(
-        Fraction(1), delta=Fraction(1, 10**6), mechanism_delta=Fraction(0)
-    )
+    return Budget(Fraction(1), Fraction(1, 10**6), reserve=Fraction(0), only="zcdp")
 
 
 class Town:

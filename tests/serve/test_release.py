@@ -13,7 +13,6 @@ import pandas as pd
 
 import dpcompose.release as release
 from dpcompose.account import open_scope
-from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DomainError, OverdrawnError, StoreError
 from dpcompose.ledger import Ledger
 from dpcompose.release import bounding
@@ -34,8 +33,8 @@ def paid(town: Town) -> Town:
     open_scope(
         town.ledger,
         "people",
-        filter=PureFilter,
         epsilon="1",
+        only="pure",
         note={"about": "people"},
         actor="keeper",
     )

@@ -341,7 +341,7 @@ def _as_known(delta: float) -> AsMechanism:
     promised = _as_promise(delta)
 
     def mechanism_of(filter: Filter, times: int) -> Composable | None:
-        mu = filter.mu_of(times)
+        mu = (filter.promised() * times).gdp()
         if mu is not None:
             return GaussianDP(mu)
         promise = filter.promise()

@@ -21,13 +21,11 @@ from dpcompose.account.scope import (
 from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import (
     FILTERS,
-    NAMED,
     Budget,
     Curators,
     Filter,
     MenuFilter,
     Odometer,
-    OneTheorem,
     from_description,
 )
 from dpcompose.composition import Composable
@@ -41,7 +39,7 @@ def open_scope(
     ledger: Ledger,
     path: str,
     *,
-    filter: Filter | type[Filter] | OneTheorem | None = Budget,
+    filter: Filter | type[Filter] | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
     mechanism_delta: NumericLiteral = 0,
@@ -189,14 +187,12 @@ def _filter_of(
             "a filter itself",
             "MenuFilter.for_target(menu, epsilon, delta) makes one",
         )
-    if filter is not Budget and not isinstance(filter, OneTheorem):
+    if filter is not Budget:
         raise DomainError("filter", filter, "a budget such as Budget(1, 1e-6), or None")
     if epsilon is None:
         raise DomainError("epsilon", epsilon, "a number, the target of the filter")
     total = Fraction(0) if delta is None else exact("delta", delta)
     target, kept = exact("epsilon", epsilon), exact("mechanism_delta", mechanism_delta)
-    if isinstance(filter, OneTheorem):
-        return filter.for_target(target, delta=total, mechanism_delta=kept)
     return Budget(target, total, only=only, reserve=kept or None)
 
 
@@ -369,7 +365,7 @@ class BudgetArguments:
         if self.only is not None and self.filter not in (None, "budget"):
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
         if self.filter in (None, "budget"):
-            return self._budget()
+            return self._budget(self.only)
         if self.filter not in FILTERS:
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
@@ -381,31 +377,21 @@ class BudgetArguments:
         if self.parameters:
             typed = {name: _typed(name, text) for name, text in self.parameters.items()}
             return from_description({"filter": self.filter, "version": 1, **typed})
-        if "epsilon" not in self.target:
-            raise DomainError("epsilon", None, "the target of the filter, or its own parameters")
-        target = {name: exact(name, text) for name, text in self.target.items()}
-        reading = NAMED.get(self.filter)
-        if reading is None:
-            raise DomainError("filter", self.filter, ", ".join(NAMED))
-        return reading.for_target(
-            target["epsilon"],
-            delta=target.get("delta", 0),
-            mechanism_delta=target.get("mechanism_delta", 0),
-        )
+        return self._budget("zcdp" if self.filter == "concentrated" else self.filter)
 
-    def _budget(self) -> Budget | None:
+    def _budget(self, only: str | None) -> Budget | None:
         """The budget of a target; None if there is no target, in a scope that groups others."""
         if self.parameters:
             raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
-        if not self.target and self.filter is None and self.only is None:
+        if not self.target and self.filter is None and only is None:
             return None
         if "epsilon" not in self.target:
-            raise DomainError("epsilon", None, "the target of the budget")
+            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
         return Budget(
             target["epsilon"],
             target.get("delta", 0),
-            only=self.only,
+            only=only,
             reserve=target.get("mechanism_delta") or None,
         )
 

@@ -19,7 +19,6 @@ from .odometer import (
     Mixture as Mixture,
     Odometer as Odometer,
     Reading as Reading,
-    RunningSum as RunningSum,
 )
 
 if True:
@@ -31,12 +30,10 @@ if True:
     )
     from .description import (
         FILTERS as FILTERS,
-        NAMED as NAMED,
         AdvancedFilter as AdvancedFilter,
         BasicFilter as BasicFilter,
         ConcentratedFilter as ConcentratedFilter,
         GaussianFilter as GaussianFilter,
-        OneTheorem as OneTheorem,
         PureFilter as PureFilter,
         RenyiFilter as RenyiFilter,
         UnionFilter as UnionFilter,

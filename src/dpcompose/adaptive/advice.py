@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import Thread
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
-from dpcompose.adaptive.amount import Number, Target
+from dpcompose.adaptive.amount import Number, probability, target
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
@@ -20,8 +22,10 @@ from dpcompose.values import Adjacency, exact
 Work = Sequence[tuple[Composable, int]]
 MENU_WORK = 1e9
 """So much the search for a menu may take: advice is a matter of seconds."""
-_FINER = (1, 30, 1000)
-"""Mechanisms with a whole curve are charged at an equal share of delta, or at these parts of it."""
+SECONDS = 8.0
+"""So long the answers are waited for, in seconds of the processor."""
+KINDS = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian", MenuFilter.kind)
+_TOO_LONG = f"it is not priced within {SECONDS:g} s of the processor: charge it to a budget, which takes its time"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ def advise(
 ) -> tuple[FilterAdvice, ...]:
     """The part of some work that each budget of one target would grant, the one that grants most of it first.
 
+    It takes no more than ten seconds of the processor: a budget whose prices are not known by then has none.
     The advice is for whoever has not seen an answer yet: a budget is a promise only if it was fixed beforehand.
 
     >>> from dpcompose import Gaussian, Laplace
@@ -74,21 +79,46 @@ def advise(
     requested = {mechanism: times for mechanism, times in requested.items() if times}
     if not requested:
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
-    target = Target.of(epsilon, delta, 0.0)
-    if not target.floats[0] > 0 or not 0 < target.floats[1] < 1:
-        raise DomainError(
-            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
-        )
-    kinds = ("budget", "pure", "basic", "zcdp", "renyi", "gaussian")
-    found = [_best(kind, requested, target, adjacency) for kind in kinds]
+    target(epsilon, delta)
+    whole = exact(probability("delta", delta))
+    # The cheapest first; what is not done in time is refused.
+    rows = [
+        lambda kind=kind: _best(kind, requested, epsilon, whole, adjacency)
+        for kind in ("pure", "gaussian", "zcdp", "renyi", "basic", "budget")
+    ]
+    rows.append(lambda: _menu(requested, epsilon, delta, adjacency))
+    advice = {kind: FilterAdvice(kind, refusal=_TOO_LONG) for kind in KINDS}
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for row in rows:
+                found = row()
+                advice[found.kind] = found
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=ask, name="advice", daemon=True)
+    thread.start()
+    end = time.process_time() + SECONDS
+    while thread.is_alive() and time.process_time() < end:
+        thread.join(0.05)
+    if errors:
+        raise errors[0]
+    return tuple(sorted(dict(advice).values(), key=_order))
+
+
+def _menu(
+    requested: Mapping[Composable, int], epsilon: Number, delta: Number, adjacency: Adjacency
+) -> FilterAdvice:
+    """What a menu of the mechanisms would grant."""
     try:
         menu = MenuFilter.for_target(
-            list(requested), target.epsilon, target.delta, adjacency=adjacency, work=MENU_WORK
+            list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK
         )
-        found.append(_granted(menu, None, requested, adjacency))
+        return _granted(menu, None, requested, adjacency)
     except DPComposeError as refusal:
-        found.append(FilterAdvice(MenuFilter.kind, refusal=str(refusal)))
-    return tuple(sorted(found, key=_order))
+        return FilterAdvice(MenuFilter.kind, refusal=str(refusal))
 
 
 def _order(advice: FilterAdvice) -> Fraction | float:
@@ -97,13 +127,17 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 
 def _best(
-    kind: str, requested: Mapping[Composable, int], target: Target, adjacency: Adjacency
+    kind: str,
+    requested: Mapping[Composable, int],
+    epsilon: Number,
+    whole: Fraction,
+    adjacency: Adjacency,
 ) -> FilterAdvice:
     """The best of the budgets of one kind."""
     found = [
         FilterAdvice(kind, refusal="the deltas of the mechanisms leave nothing of the target's")
     ]
-    for filter, delta in _candidates(kind, requested, target):
+    for filter, delta in _candidates(kind, requested, epsilon, whole):
         try:
             found.append(replace(_granted(filter, delta, requested, adjacency), kind=kind))
         except DPComposeError as refusal:
@@ -112,14 +146,13 @@ def _best(
 
 
 def _candidates(
-    kind: str, requested: Mapping[Composable, int], target: Target
-) -> Iterator[tuple[Filter, Fraction | None]]:
-    """The budgets of a kind for the target, and the delta of a charge under each."""
+    kind: str, requested: Mapping[Composable, int], epsilon: Number, whole: Fraction
+) -> Iterator[tuple[Budget, Fraction | None]]:
+    """The budgets of a kind, and the delta of a charge under each: an equal part of the reserve."""
     if kind not in ("basic", "zcdp"):
-        only = None if kind == "budget" else kind
-        yield Budget(target.epsilon, target.delta, only=only), None
+        yield Budget(epsilon, whole, only=None if kind == "budget" else kind), None
         return
-    whole, curves, declared = exact(target.delta), 0, Fraction(0)
+    curves, declared = 0, Fraction(0)
     for mechanism, times in requested.items():
         promise = mechanism.approximate()
         curves += times if promise is None else 0
@@ -127,9 +160,12 @@ def _candidates(
     left = whole - declared
     for part in (0, 1, 5) if left > 0 else ():
         kept = whole if kind == "basic" else declared + left * part / 10
-        budget = Budget(target.epsilon, target.delta, only=kind, reserve=kept)
-        for finer in _FINER if curves else (1,):
-            yield budget, (kept - declared) / (curves * finer) if curves else None
+        yield (
+            Budget(epsilon, whole, only=kind, reserve=kept),
+            (kept - declared) / curves if curves else None,
+        )
+        if kind == "basic":
+            return
 
 
 def _granted(

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP
-from dpcompose.values import UNIT_ROUNDOFF, double_below, exact, rounded_down, rounded_up, up
+from dpcompose.guarantee import ApproximateDP
+from dpcompose.values import double_below, exact, rounded_down
 
 GRID = 10**40
 LARGEST = 1e15
@@ -107,11 +107,6 @@ def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:
     }
 
 
-def rounded(value: float, times: int) -> float:
-    """`times` copies of an upper bound, which either reading of it is, rounded up; one copy is itself."""
-    return value if math.isinf(value) else rounded_up(exact(value) * times)
-
-
 def _between(name: str, value: Any, most: float, domain: str) -> float | Fraction:
     """`value`, if it is in [0, most]; it is compared before it is made a fraction, which may be long."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
@@ -156,42 +151,18 @@ class Total:
     reference: str
 
 
-@dataclass(frozen=True)
-class Target:
-    """A target of `for_target`, with the part of its delta that is reserved for the charges.
+def target(epsilon: Number, delta: Number) -> tuple[float, float]:
+    """A target, both rounded down: epsilon above 0, and delta in (0, 1).
 
-    Args:
-        epsilon: Exactly as given.
-        delta: Exactly as given.
-        mechanism_delta: Exactly as given; at most `delta`.
+    Raises:
+        DomainError: If a number is outside its domain.
     """
-
-    epsilon: float | Fraction
-    delta: float | Fraction
-    mechanism_delta: float | Fraction
-
-    @classmethod
-    def of(cls, epsilon: Number, delta: Number, mechanism_delta: Number) -> Target:
-        """The checked target."""
-        total, reserved = (
-            probability("delta", delta),
-            probability("mechanism_delta", mechanism_delta),
+    most, at = exact(nonnegative("epsilon", epsilon)), exact(probability("delta", delta))
+    if not most > 0 or not 0 < at < 1:
+        raise DomainError(
+            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
-        if not exact(reserved) <= exact(total):
-            raise DomainError(
-                "mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}"
-            )
-        return cls(nonnegative("epsilon", epsilon), total, reserved)
-
-    @property
-    def remainder(self) -> Fraction:
-        """The part of delta that the theorem may use."""
-        return exact(self.delta) - exact(self.mechanism_delta)
-
-    @property
-    def floats(self) -> tuple[float, float]:
-        """epsilon and delta, rounded down."""
-        return rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
+    return rounded_down(most), rounded_down(at)
 
 
 def delta_without_rounding(
@@ -222,7 +193,7 @@ def least(totals: Iterable[Total]) -> Total:
     return min(totals, key=lambda total: total.epsilon)
 
 
-def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
+def optimal(promise: ApproximateDP, times: int, *, delta: float) -> float:
     """The optimal composition of equal (epsilon, delta) promises, each of which may be an interaction.
 
     Reference: [KairouzOhViswanath2015, Theorem 3.3], [VadhanZhang2023]
@@ -232,49 +203,7 @@ def optimal(promise: ApproximateDP, times: int, *, delta: float) -> Total:
     found = homogeneous_epsilon(
         delta, epsilon=promise.epsilon, delta=promise.delta, times=times
     ).upper
-    if times == 1 and delta >= promise.delta:
-        found = min(found, promise.epsilon)
-    return Total(found, "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]")
-
-
-def sum_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> Total:
-    """The sum of the rho; the deltas that the promises omit are together at most 1 - (1 - delta)^times.
-
-    Reference: [WhitehouseRamdasRogersWu2023, Theorem 1]
-    """
-    rho = up(promise.rho * times) if times > 1 else promise.rho
-    log_kept = times * math.log1p(-promise.delta) if promise.delta < 1.0 else -math.inf
-    omitted = (
-        promise.delta
-        if times == 1
-        else min(1.0, up(-math.expm1(log_kept) * (1.0 + 16 * UNIT_ROUNDOFF)))
-    )
-    found = (
-        ConcentratedDP(rho, delta=omitted if promise.delta else 0.0).epsilon(delta=delta)
-        if times
-        else 0.0
-    )
-    return Total(found, "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]")
-
-
-def totals_of_rho(promise: ConcentratedDP, times: int, *, delta: float) -> list[Total]:
-    """The sum of the rho, and the optimal composition of a few (epsilon, d) of the curve each, d at most delta / times.
-
-    Args:
-        promise: That of one budget.
-        times: The number of budgets.
-        delta: The total delta.
-    """
-    totals, spare = [sum_of_rho(promise, times, delta=delta)], 0.0
-    if times > 1:
-        spare = delta / times - promise.delta
-    if spare > 0.0:
-        points = [promise.delta + spare * (1e-2 ** (step / 4.0) * 0.9) for step in range(5)]
-        totals += [
-            optimal(ApproximateDP(promise.epsilon(delta=point), delta=point), times, delta=delta)
-            for point in points
-        ]
-    return totals
+    return min(found, promise.epsilon) if times == 1 and delta >= promise.delta else found
 
 
 def largest(within: Callable[[float], bool], *, guess: float) -> float:

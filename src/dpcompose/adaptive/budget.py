@@ -26,7 +26,7 @@ from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_w
 from dpcompose.adaptive.pricing import Remainder
 from dpcompose.adaptive.theorems import THEOREMS, Guarantee, Theorem, best_order
 from dpcompose.errors import DomainError
-from dpcompose.guarantee import ApproximateDP, Priced
+from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 _ZERO = Fraction(0)
@@ -235,14 +235,15 @@ class Budget(Filter):
 
     @cached_property
     def _guarantee(self) -> Guarantee:
-        if self.theorem is not None and (self.epsilon is None or self.theorem.promise()):
-            return self.theorem.guarantee()
-        if self.theorem is not None:
-            whole = self.reserve + self.theorem.portion
-            at = delta_without_rounding(whole, self.omitted(1))
-            largest = self.theorem.total(1, at).epsilon
+        own = None if self.theorem is None else self.theorem.guarantee()
+        if own is not None and (self.epsilon is None or isinstance(own, ApproximateDP)):
+            return own
+        if isinstance(own, ConcentratedDP):
+            omitted = [(self.reserve, own.delta, 1)] if self.reserve else []
+            at = delta_without_rounding(self.reserve + self.parts[0].portion, omitted)
+            largest = self.parts[0].epsilon(at)
         else:
-            largest = max(each.total(1, rounded_down(each.portion)).epsilon for each in self.parts)
+            largest = max(each.epsilon(rounded_down(each.portion)) for each in self.parts)
         if not largest <= LARGEST:
             raise DomainError(
                 "shares", self.parts, "theorems that promise something at their shares"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
 
 from dpcompose.adaptive.amount import (
@@ -13,7 +14,6 @@ from dpcompose.adaptive.amount import (
     Number,
     delta_without_rounding,
     mapping,
-    nonnegative,
     probability,
     read,
     sequence,
@@ -21,105 +21,49 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
-from dpcompose.adaptive.theorems import KINDS, Advanced, best_order
+from dpcompose.adaptive.theorems import KINDS, Advanced
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
-from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
+from dpcompose.values import Adjacency, exact, rounded_up
 
 
-@dataclass(frozen=True)
-class OneTheorem:
-    """The budget of one theorem alone by the name that it has in a ledger, and with the parameters that it has there.
+def one_theorem(kind: str, *values: Number, **named: Number) -> Budget:
+    """The budget of one theorem alone, by the name and with the parameters that a ledger has for it.
+
+    >>> one_theorem("concentrated", 0.5, delta=1e-6)
+    Budget.limited('zcdp', 0.5, delta=1e-06)
 
     Args:
         kind: The name.
+        values: The parameters that are not named, in the order in which a ledger lists them.
+        named: The others.
+
+    Raises:
+        DomainError: If a parameter is unknown, missing or outside its domain.
     """
-
-    kind: str
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters."""
-        return (
-            ("epsilon", "delta", "slack")
-            if self.kind == "advanced"
-            else KINDS[self.kind].parameters
-        )
-
-    def __call__(self, *values: Number, **named: Number) -> Budget:
-        """The budget of these parameters, those that are not named in the order of `parameters`."""
-        numbers: dict[str, Any] = dict(zip(self.parameters, values, strict=False)) | named
-        if sorted(numbers) != sorted(self.parameters) or len(numbers) < len(values) + len(named):
-            expected = f"those of a {self.kind} filter: {', '.join(self.parameters)}"
-            raise DomainError("parameters", [*numbers], expected)
-        if self.kind == "advanced":
-            return Budget.of_theorem(Advanced.of_slack(**numbers))
-        row = KINDS[self.kind]
-        order, delta = numbers.pop("order", 0.0), numbers.pop("delta", 0)
-        return Budget.of_theorem(row(numbers.popitem()[1], delta, order))
-
-    def for_target(
-        self,
-        epsilon: Number,
-        *,
-        delta: Number = 0.0,
-        mechanism_delta: Number = 0.0,
-        order: float | None = None,
-    ) -> Budget:
-        """The budget with the largest limit that implies (epsilon, delta), `mechanism_delta` of it for charges.
-
-        Raises:
-            DomainError: If a number is outside its domain.
-            UnsupportedError: If delta is reserved for charges by a theorem that charges none.
-        """
-        kept = exact(probability("mechanism_delta", mechanism_delta))
-        if self.kind == "advanced":
-            slack = exact(probability("delta", delta)) - kept
-            return self(epsilon, delta, slack)
-        if kept and self.kind not in ("basic", "concentrated"):
-            what = f"a {self.kind} filter with mechanism_delta = {mechanism_delta!r}"
-            raise UnsupportedError(
-                what, "nothing could spend it: it charges no delta", "Leave it out"
-            )
-        if not kept <= exact(probability("delta", delta)):
-            raise DomainError(
-                "mechanism_delta", mechanism_delta, f"at most the total delta {delta!r}"
-            )
-        if (
-            self.kind == "renyi"
-            and order is None
-            and exact(probability("delta", delta)) > 0
-            and epsilon
-        ):
-            target = nonnegative("epsilon", epsilon)
-            order = best_order(
-                rounded_down(exact(target)), rounded_down(exact(probability("delta", delta)))
-            )
-        only = Budget(
-            epsilon,
-            delta,
-            only=KINDS[self.kind].name,
-            reserve=None if self.kind == "basic" or not kept else kept,
-            orders=(order,) if self.kind == "renyi" else None,
-        )
-        return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
-
-    def described(self, stated: Mapping[str, Any]) -> Budget:
-        """The budget of the parameters that a description states."""
-        numbers = {key: read(key, text) for key, text in stated.items()}
-        if "squares" in numbers and sorted(numbers) == ["delta", "slack", "squares"]:
-            kept, used = exact(numbers["delta"]), exact(numbers["slack"])
-            return Budget.of_theorem(Advanced(numbers["squares"], kept - used, portion=used))
-        return self(**numbers)
+    listed = ("epsilon", "delta", "slack") if kind == "advanced" else KINDS[kind].parameters
+    numbers: dict[str, Any] = dict(zip(listed, values, strict=False)) | named
+    if sorted(numbers) != sorted(listed) or len(numbers) < len(values) + len(named):
+        expected = f"those of a {kind} filter: {', '.join(listed)}"
+        raise DomainError("parameters", [*numbers], expected)
+    if kind == "advanced":
+        return Budget.of_theorem(Advanced.of_slack(**numbers))
+    order, delta = numbers.pop("order", 0.0), numbers.pop("delta", 0)
+    return Budget.of_theorem(KINDS[kind](numbers.popitem()[1], delta, order))
 
 
-PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter = (
-    OneTheorem(kind) for kind in ("pure", "basic", "advanced", "concentrated", "renyi", "gaussian")
+PureFilter, BasicFilter, ConcentratedFilter, RenyiFilter, GaussianFilter, AdvancedFilter = (
+    partial(one_theorem, kind) for kind in KINDS
 )
-NAMED = {
-    each.kind: each
-    for each in (PureFilter, BasicFilter, AdvancedFilter, ConcentratedFilter, RenyiFilter, GaussianFilter)
-}  # fmt: skip
+
+
+def _described(kind: str, stated: Mapping[str, Any]) -> Budget:
+    """The budget of one theorem alone that a description states."""
+    numbers = {key: read(key, text) for key, text in stated.items()}
+    if sorted(numbers) == ["delta", "slack", "squares"] and kind == "advanced":
+        kept, used = exact(numbers["delta"]), exact(numbers["slack"])
+        return Budget.of_theorem(Advanced(numbers["squares"], kept - used, portion=used))
+    return one_theorem(kind, **numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +124,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.parts[0].total(1, delta_without_rounding(exact(portion), each.omitted(1))).epsilon
+            each.parts[0].epsilon(delta_without_rounding(exact(portion), each.omitted(1)))
             for each, portion in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
@@ -235,8 +179,19 @@ _UNSOUND = (
 )
 
 
-FILTERS = (*NAMED, "budget", UnionFilter.kind, "menu")
-"""The names of filters in descriptions."""
+def _menu(stated: Mapping[str, Any]) -> Filter:
+    from dpcompose.adaptive.menu_filter import MenuFilter  # it needs numpy
+
+    return MenuFilter.described(stated)
+
+
+FILTERS: dict[str, Callable[[Mapping[str, Any]], Filter]] = {
+    **{kind: partial(_described, kind) for kind in KINDS},
+    "budget": Budget.described,
+    UnionFilter.kind: UnionFilter.described,
+    "menu": _menu,
+}
+"""The readers of descriptions, by the name of the filter."""
 
 
 def from_description(description: Mapping[str, Any]) -> Filter:
@@ -265,17 +220,12 @@ def from_description(description: Mapping[str, Any]) -> Filter:
         )
     stated = {key: text for key, text in description.items() if key not in ("filter", "version")}
     # In version 1 a float was exactly that double, as an order still is.
-    if version == 1 and kind in NAMED:
+    if version == 1 and kind in KINDS:
         stated = {
             key: text if key == "order" else written(_double(read(key, text)))
             for key, text in stated.items()
         }
-    if kind == "menu":
-        # It needs numpy, and the others do not.
-        from dpcompose.adaptive.menu_filter import MenuFilter
-
-        return MenuFilter.described(stated)
-    return {**NAMED, "budget": Budget, UnionFilter.kind: UnionFilter}[kind].described(stated)
+    return FILTERS[kind](stated)
 
 
 def _double(value: float | Fraction) -> float | Fraction:

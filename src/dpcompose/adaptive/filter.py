@@ -24,7 +24,7 @@ from dpcompose.adaptive.amount import (
     optimal,
     shown,
 )
-from dpcompose.adaptive.theorems import Guarantee, Theorem
+from dpcompose.adaptive.theorems import OPTIMAL, Guarantee, Theorem, black_box
 from dpcompose.attached import Opens
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
@@ -156,16 +156,15 @@ class Filter(Exactly, Opens, ABC):
         count, named = check.times(times), exact(check.probability("delta", delta))
         at = delta_without_rounding(named, self.omitted(count))
         if self.theorem is not None:
-            return self.theorem.total(count, at)
-        return optimal(cast("ApproximateDP", self.guarantee()), count, delta=at)
+            return Total(self.theorem.total(count, at), *self.theorem.sums)
+        return Total(optimal(cast("ApproximateDP", self.guarantee()), count, delta=at), *OPTIMAL)
 
     def omitted(self, times: int) -> list[tuple[Fraction, float, int]]:
         """The delta that the guarantee omits, exact and as the guarantee has it, if there is one; see `total`."""
-        check.times(times)
-        if not (exactly := self._charged_delta()):
+        count, exactly, guarantee = check.times(times), self._charged_delta(), self.guarantee()
+        if not exactly or not isinstance(guarantee, ApproximateDP | ConcentratedDP):
             return []
-        promise = self.promise() or self.concentrated()
-        return [] if promise is None else [(exactly, promise.delta, times)]
+        return [(exactly, guarantee.delta, count)]
 
     def _charged_delta(self) -> Fraction:
         """The delta of the guarantee's promise, exact; 0 where it has none."""
@@ -173,29 +172,21 @@ class Filter(Exactly, Opens, ABC):
 
     def promise(self) -> ApproximateDP | None:
         """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
-        return (
-            cast("ApproximateDP", self.guarantee())
-            if self.theorem is None
-            else self.theorem.promise()
-        )
+        guarantee = self.guarantee()
+        return guarantee if isinstance(guarantee, ApproximateDP) else None
 
-    def concentrated(self) -> ConcentratedDP | None:
-        """The rho that the charges inside cannot exceed in total, but for a mass of delta; None if there is none."""
-        return None if self.theorem is None else self.theorem.concentrated()
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        """The mechanism that is known by what the interaction promises alone: whole budgets compose as it does.
 
-    def divergence(self, order: float) -> float:
-        """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
-        order = check.order(order)
-        return math.inf if self.theorem is None else self.theorem.divergence(order)
+        Reference: [VadhanZhang2023], [Lyu2022]
+        """
+        if self.theorem is not None:
+            return self.theorem.promised(adjacency)
+        return black_box(cast("ApproximateDP", self.guarantee()), adjacency)
 
     def typed(self) -> TypedAmounts | None:
         """The guarantee in typed amounts, exact; None if the caps state something else."""
         return None if self.theorem is None else self.theorem.typed()
-
-    def mu_of(self, times: int) -> float | None:
-        """The mu of `times` such budgets together; None if they are not Gaussian."""
-        times = check.times(times)
-        return None if self.theorem is None else self.theorem.mu_of(times)
 
     def price(
         self,

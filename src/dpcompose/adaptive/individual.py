@@ -12,14 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose import check
-from dpcompose.adaptive.amount import Number, Target, Total, largest, rounded
+from dpcompose.adaptive.amount import Number, Total, largest, nonnegative, probability
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.theorems import PriceRule, Theorem
+from dpcompose.adaptive.theorems import PriceRule, Theorem, black_box
+from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
+from dpcompose.guarantee import (
+    ApproximateDP,
+    ConcentratedDP,
+    Priced,
+    TypedAmounts,
+    pure_concentrated,
+)
+from dpcompose.mechanisms import Concentrated
 from dpcompose.numerics import Reals
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, Certificate, Orientation
+from dpcompose.values import (
+    UNIT_ROUNDOFF,
+    Adjacency,
+    Bound,
+    Certificate,
+    Orientation,
+    exact,
+    rounded_down,
+)
 
 # Fixed sub-budgets of curators who do not talk to each other, and their total.
 
@@ -86,7 +102,8 @@ class Curators:
         Raises:
             DomainError: If no size is small enough.
         """
-        most, at = Target.of(epsilon, delta, 0.0).floats
+        most = rounded_down(exact(nonnegative("epsilon", epsilon)))
+        at = rounded_down(exact(probability("delta", delta)))
         if not callable(sized):
             raise DomainError("sized", sized, "from a size to a budget, such as Budget")
 
@@ -136,7 +153,7 @@ class Curators:
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
         """The sums of the typed amounts of the budgets, exact."""
-        self._stated(adjacency)
+        self._mechanism(adjacency)
         one = self.filter.typed()
         return None if one is None else one.times(self.count)
 
@@ -146,23 +163,14 @@ class Curators:
 
     def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
         """The sum of the pure epsilons; None unless every budget is pure."""
-        self._stated(adjacency)
-        promise = self.filter.promise()
-        return (
-            rounded(promise.epsilon, self.count)
-            if promise is not None and promise.delta == 0
-            else None
-        )
+        return self._mechanism(adjacency).pure(adjacency=adjacency)
 
     def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
         """The sums of epsilon and delta; None where each budget has a whole curve."""
-        self._stated(adjacency)
-        promise = self.filter.promise()
-        if promise is None:
-            return None
-        return ApproximateDP(
-            rounded(promise.epsilon, self.count), delta=min(rounded(promise.delta, self.count), 1.0)
-        )
+        promise, composed = self.filter.promise(), self._mechanism(adjacency)
+        if promise is not None:
+            composed = black_box(promise, adjacency) * self.count
+        return composed.approximate(adjacency=adjacency)
 
     def epsilon(
         self,
@@ -172,7 +180,7 @@ class Curators:
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
-        self._stated(adjacency, orientation)
+        self._mechanism(adjacency, orientation)
         found = self.total(delta=delta)
         return Bound(0.0, found.epsilon, Certificate(found.theorem, unit="epsilon"))
 
@@ -184,30 +192,26 @@ class Curators:
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
-        self._stated(adjacency, orientation)
-        one = self.filter.divergence(order)
-        return Bound(
-            0.0,
-            math.inf if math.isinf(one) else rounded(one, self.count),
-            Certificate("sum of divergences"),
-        )
+        composed = self._mechanism(adjacency, orientation)
+        found = composed.renyi(order, adjacency=adjacency, orientation=_FREE)
+        return Bound(0.0, found.upper, Certificate("sum of divergences"))
 
     def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
         """The sum of the rho, with the mass that all omit; None where a budget has no rho."""
-        self._stated(adjacency)
-        one = self.filter.concentrated()
-        if one is None:
-            return None
-        return ConcentratedDP(
-            rounded(one.rho, self.count), delta=min(rounded(one.delta, self.count), 1.0)
-        )
+        promise, composed = self.filter.promise(), self._mechanism(adjacency)
+        if promise is not None:
+            # What is (epsilon, delta)-DP is (epsilon, 0)-DP but for a mass of delta.
+            rho = pure_concentrated(promise.epsilon).rho
+            bounded = Concentrated(rho, delta=promise.delta, holds_under=adjacency)
+            composed = bounded * self.count
+        return composed.zcdp(adjacency=adjacency)
 
     def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
         """The square root of the sum of mu squared; None unless every budget is Gaussian."""
-        self._stated(adjacency)
-        return self.filter.mu_of(self.count)
+        return self._mechanism(adjacency).gdp(adjacency=adjacency)
 
-    def _stated(self, adjacency: Adjacency, orientation: Orientation = _FREE) -> None:
+    def _mechanism(self, adjacency: Adjacency, orientation: Orientation = _FREE) -> Composition:
+        """All budgets together, if they are stated under this adjacency."""
         check.member("orientation", orientation, Orientation)
         if check.member("adjacency", adjacency, Adjacency) is not self.adjacency:
             raise UnsupportedError(
@@ -215,6 +219,7 @@ class Curators:
                 f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}",
                 f"Open it with adjacency=Adjacency.{adjacency.name}",
             )
+        return self.filter.promised(adjacency) * self.count
 
 
 def _count(value: int) -> int:

@@ -20,6 +20,7 @@ from dpcompose.adaptive.amount import (
     probability,
     read,
     sequence,
+    target,
     written,
 )
 from dpcompose.adaptive.budget import Budget
@@ -134,7 +135,7 @@ class MenuFilter(Filter):
                 by no budget.
         """
         check.member("adjacency", adjacency, Adjacency)
-        members, most, at = _menu(menu, adjacency), *_target(epsilon, delta)
+        members, most, at = _menu(menu, adjacency), *target(epsilon, delta)
         common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         budget = Budget(epsilon, delta)
         prices = [_priced(budget, member, adjacency) for member in members]
@@ -201,14 +202,14 @@ class MenuFilter(Filter):
         Raises:
             As `for_target`.
         """
-        (member,), (most, at) = _menu([mechanism], adjacency), _target(epsilon, delta)
+        (member,), (most, at) = _menu([mechanism], adjacency), target(epsilon, delta)
         part = exact(probability("delta", delta)) / 20
         budget, left = Budget(epsilon, part), (at - rounded_up(part)) * (1 - 1e-12)
         found = _fixed(member, adjacency, most, left, Orientation.SAME)
         _require_some([member], [found], epsilon, delta)
-        target: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
+        common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         return cls(
-            (member,), weights=(1,), total_weight=found, budget=budget, orientation=Orientation.SAME, **target
+            (member,), weights=(1,), total_weight=found, budget=budget, orientation=Orientation.SAME, **common
         )  # fmt: skip
 
     @property
@@ -551,27 +552,17 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
     return members
 
 
-def _target(epsilon: Number, delta: Number) -> tuple[float, float]:
-    """Both rounded down; above 0, and delta below 1."""
-    most, at = exact(nonnegative("epsilon", epsilon)), exact(probability("delta", delta))
-    if not most > 0 or not 0 < at < 1:
-        raise DomainError(
-            "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
-        )
-    return rounded_down(most), rounded_down(at)
-
-
 def _require_some(
     menu: Sequence[Composition], counts: Sequence[int], epsilon: Number, delta: Number
 ) -> None:
     """Refuse a target that some member does not fit once."""
     for member, times in zip(menu, counts, strict=True):
         if not times > 0:
-            target = f"a target that {member!r:.80} fits at least once"
+            domain = f"a target that {member!r:.80} fits at least once"
             raise DomainError(
                 "epsilon and delta",
                 (epsilon, delta),
-                target,
+                domain,
                 "Take smaller members, or a larger target",
             )
 

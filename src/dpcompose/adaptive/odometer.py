@@ -392,35 +392,6 @@ class Odometer:
         )
 
 
-@dataclass(frozen=True)
-class RunningSum:
-    """The plain running sum of (epsilon, delta): a bound along every path while all charges are pure, else an estimate.
-
-    Args:
-        epsilon: The sum so far.
-        delta: The sum so far.
-        adjacency: The adjacency under which every answer is priced.
-    """
-
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
-
-    def step(self, mechanism: Priced, *, delta: Number | None = None) -> RunningSum:
-        """The sum after one more mechanism; see `Filter.price` for delta."""
-        named = pricing.request(mechanism, delta, self.adjacency)
-        epsilon, charged = pricing.promise(mechanism, delta=named, adjacency=self.adjacency)
-        return RunningSum(self.epsilon + epsilon, self.delta + charged, self.adjacency)
-
-    @property
-    def reading(self) -> Reading:
-        """The sum of the epsilons; with a delta it bounds nothing at a time chosen by the answers."""
-        if self.delta == 0:
-            return Reading(rounded_up(self.epsilon), 0.0, "a bound on the loss along every path")
-        meaning = "an estimate: with delta > 0 the running sum bounds nothing at a time chosen from the answers"
-        return Reading(rounded_up(self.epsilon), min(rounded_up(self.delta), 1.0), meaning)
-
-
 def _sum(name: str, text: Any) -> Fraction:
     number = read(name, text)
     if not 0 <= number < math.inf:

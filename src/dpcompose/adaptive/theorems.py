@@ -16,17 +16,15 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
     Exactly,
-    Total,
     below,
     largest,
-    least,
     nonnegative,
     optimal,
     probability,
-    totals_of_rho,
     written,
 )
 from dpcompose.adaptive.pricing import Remainder
+from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -35,16 +33,20 @@ from dpcompose.guarantee import (
     Priced,
     RenyiDP,
     TypedAmounts,
-    gaussian_epsilon,
     gaussian_mu,
     lossless_epsilon,
-    pure_concentrated,
-    pure_renyi,
+)
+from dpcompose.mechanisms import (
+    BlackBox,
+    Concentrated as ConcentratedMechanism,
+    GaussianDP,
+    RenyiCurve,
 )
 from dpcompose.numerics import minimum, walk
 from dpcompose.values import (
     UNIT_ROUNDOFF,
     Adjacency,
+    Orientation,
     decimal_context,
     exact,
     rounded_down,
@@ -59,6 +61,7 @@ PriceRule = Callable[["Reals"], "Reals"]
 """The prices of records by a number of each; both of shape (records,)."""
 Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
 _ZERO = Fraction(0)
+OPTIMAL = "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,8 @@ class Theorem(Exactly, ABC):
     parameters: ClassVar[tuple[str, ...]]
     """The names of `limit`, and of reserve or order, in the description of such a filter."""
     currency: ClassVar[str]
+    sums: ClassVar[tuple[str, str]]
+    """The theorem by which such budgets add up, and its source."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", nonnegative(self.parameters[0], self.limit))
@@ -137,37 +142,28 @@ class Theorem(Exactly, ABC):
         """The amount of a charge without its delta; None if the theorem says nothing about it."""
 
     @abstractmethod
-    def total(self, times: int, delta: float) -> Total:
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        """The mechanism that is known by what the interaction promises alone."""
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon of the interaction at a delta."""
+        return self.total(1, delta)
+
+    def total(self, times: int, delta: float) -> float:
         """The smallest epsilon of so many such budgets at a total delta."""
+        composed = self.promised() * times
+        return composed.epsilon(delta=delta, orientation=Orientation.FREE).upper
 
     def epsilon_of(self, spent: Fraction, delta: float, *, reserve: Fraction = _ZERO) -> float:
         """The epsilon at a delta that this sum allows."""
-        return replace(self, limit=self.limit_of(spent), reserve=reserve).total(1, delta).epsilon
+        return replace(self, limit=self.limit_of(spent), reserve=reserve).epsilon(delta)
 
     def limit_of(self, spent: Fraction) -> float | Fraction:
         """The limit of this sum, rounded up."""
         return spent
 
-    def promise(self) -> ApproximateDP | None:
-        """The one (epsilon, delta) of the interaction; None where it has a whole curve."""
-        promise = self.guarantee()
-        return promise if isinstance(promise, ApproximateDP) else None
-
-    def concentrated(self) -> ConcentratedDP | None:
-        """The rho that the charges cannot exceed in total, but for a mass of delta; None if there is none."""
-        return None
-
-    def divergence(self, order: float) -> float:
-        """The Renyi divergence of an order that the interaction cannot exceed; infinite if none is known."""
-        found = self.concentrated()
-        return math.inf if found is None or found.delta > 0.0 else up(found.rho * order)
-
     def typed(self) -> TypedAmounts | None:
         """The guarantee in typed amounts, exact; None if it is something else."""
-        return None
-
-    def mu_of(self, times: int) -> float | None:
-        """The mu of so many such budgets together; None if they are not Gaussian."""
         return None
 
     @property
@@ -207,6 +203,7 @@ class Pure(Theorem):
     name = kind = "pure"
     parameters = ("epsilon",)
     currency = "epsilon"
+    sums = OPTIMAL
 
     @classmethod
     def most(cls, epsilon: float, delta: float, order: float) -> float:
@@ -234,22 +231,14 @@ class Pure(Theorem):
     def guarantee(self) -> ApproximateDP:
         return ApproximateDP(rounded_up(exact(self.limit)), delta=rounded_up(exact(self.reserve)))
 
-    def total(self, times: int, delta: float) -> Total:
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        return black_box(self.guarantee(), adjacency)
+
+    def total(self, times: int, delta: float) -> float:
         return optimal(self.guarantee(), times, delta=delta)
 
     def epsilon_of(self, spent: Fraction, delta: float, *, reserve: Fraction = _ZERO) -> float:
         return rounded_up(spent)
-
-    def concentrated(self) -> ConcentratedDP:
-        """epsilon tanh(epsilon / 2): tanh grows, so along a path the sum is largest for one charge of everything."""
-        promise = self.guarantee()
-        return ConcentratedDP(pure_concentrated(promise.epsilon).rho, delta=promise.delta)
-
-    def divergence(self, order: float) -> float:
-        """That of randomized response, of which every such interaction is a post-processing."""
-        if self.charges_delta:
-            return super().divergence(order)
-        return pure_renyi(self.guarantee().epsilon, order=order)
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(exact(self.limit), exact(self.reserve))
@@ -312,6 +301,7 @@ class Concentrated(Theorem):
     kind = "concentrated"
     parameters = ("rho", "delta")
     currency = "rho"
+    sums = "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]"
 
     @classmethod
     def most(cls, epsilon: float, delta: float, order: float) -> float:
@@ -322,14 +312,19 @@ class Concentrated(Theorem):
         found = 0.0 if epsilon == 0.0 or delta == 0.0 else largest(within, guess=guess)
         return rounded_down(Fraction(found))
 
+    @property
+    def rho(self) -> Fraction:
+        """The largest sum of rho."""
+        return exact(self.limit)
+
     def guarantee(self) -> Guarantee:
-        return self.concentrated()
+        return ConcentratedDP(rounded_up(self.rho), delta=rounded_up(exact(self.reserve)))
 
-    def concentrated(self) -> ConcentratedDP:
-        return ConcentratedDP(rounded_up(exact(self.limit)), delta=rounded_up(exact(self.reserve)))
-
-    def total(self, times: int, delta: float) -> Total:
-        return least(totals_of_rho(self.concentrated(), times, delta=delta))
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        rho, delta = rounded_up(self.rho), rounded_up(exact(self.reserve))
+        if rho == 0:
+            return BlackBox(0.0, delta=delta, holds_under=adjacency)
+        return ConcentratedMechanism(rho, delta=delta, holds_under=adjacency)
 
     def typed(self) -> TypedAmounts | None:
         return TypedAmounts(delta=exact(self.reserve), rho=exact(self.limit))
@@ -375,12 +370,12 @@ class Advanced(Concentrated):
     def guarantee(self) -> ApproximateDP:
         """By the best conversion, at the whole delta."""
         whole = rounded_up(self.omitted)
-        return ApproximateDP(self.total(1, whole).epsilon, delta=whole)
+        return ApproximateDP(self.epsilon(whole), delta=whole)
 
-    def concentrated(self) -> ConcentratedDP:
-        return ConcentratedDP(
-            rounded_up(exact(self.limit) / 2), delta=rounded_up(exact(self.reserve))
-        )
+    @property
+    def rho(self) -> Fraction:
+        """Half of the sum."""
+        return exact(self.limit) / 2
 
     def typed(self) -> TypedAmounts | None:
         return None
@@ -431,6 +426,7 @@ class Renyi(Theorem):
 
     name = kind = "renyi"
     parameters = ("order", "budget")
+    sums = "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "order", check.order(self.order))
@@ -458,16 +454,11 @@ class Renyi(Theorem):
         limit = rounded_up(exact(self.limit))
         return RenyiDP(lambda order: limit if order <= self.order else math.inf)
 
-    def total(self, times: int, delta: float) -> Total:
-        found = lossless_epsilon(
-            rounded_up(exact(self.limit) * times), order=self.order, delta=delta
-        )
-        return Total(
-            found, "sum of Renyi divergences, converted exactly", "[Asoodeh2021, Section III]"
-        )
-
-    def divergence(self, order: float) -> float:
-        return self.guarantee()(order)
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        if self.limit == 0:
+            return BlackBox(0.0, holds_under=adjacency)
+        limit = rounded_up(exact(self.limit))
+        return RenyiCurve([limit], orders=[self.order], holds_under=adjacency)
 
     def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
@@ -528,13 +519,14 @@ class Gaussian(Theorem):
     name = kind = "gaussian"
     parameters = ("mu",)
     currency = "mu squared"
+    sums = "sum of mu squared", "[DongRothSu2022, Corollary 3.3]"
 
     @classmethod
     def most(cls, epsilon: float, delta: float, order: float) -> float:
         found = rounded_down(Fraction(min(gaussian_mu(epsilon, delta=delta).lower, LARGEST)))
         step = 2.0**-52
         # The curve and its inverse are rounded apart: what is read back stays within the target, too.
-        while found > 0 and cls(found).total(1, delta).epsilon > epsilon:
+        while found > 0 and cls(found).epsilon(delta) > epsilon:
             found, step = found * (1 - step), 2 * step
         return found
 
@@ -551,16 +543,11 @@ class Gaussian(Theorem):
     def guarantee(self) -> GaussianTradeoff:
         return GaussianTradeoff(rounded_up(exact(self.limit)))
 
-    def total(self, times: int, delta: float) -> Total:
-        epsilon = gaussian_epsilon(delta, mu=self.mu_of(times)).upper
-        return Total(epsilon, "sum of mu squared", "[DongRothSu2022, Corollary 3.3]")
-
-    def concentrated(self) -> ConcentratedDP:
-        """mu squared / 2."""
-        return ConcentratedDP(rounded_up(self.cap / 2))
-
-    def mu_of(self, times: int) -> float:
-        return self.limit_of(self.cap * check.times(times))
+    def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
+        mu = self.guarantee().mu
+        if mu < MOST_MU:
+            return GaussianDP(max(mu, LEAST_MU) if mu else 0.0, holds_under=adjacency)
+        return ConcentratedMechanism(rounded_up(self.cap / 2), holds_under=adjacency)
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(rho=self.cap / 2, mu_squared=self.cap)
@@ -576,6 +563,15 @@ class Gaussian(Theorem):
     @property
     def individual_gaussian(self) -> PriceRule | None:
         return lambda mu_squared: mu_squared
+
+
+LEAST_MU, MOST_MU = 1e-12, 1e6
+"""The ends of the domain of `GaussianDP`; 0 is in it, too."""
+
+
+def black_box(promise: ApproximateDP, adjacency: Adjacency) -> BlackBox:
+    """The mechanism of which nothing but that promise is known."""
+    return BlackBox(promise.epsilon, delta=promise.delta, holds_under=adjacency)
 
 
 THEOREMS: dict[str, type[Theorem]] = {

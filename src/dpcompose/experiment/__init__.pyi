@@ -25,5 +25,5 @@ from .query import (
     count as count,
 )
 from .round import Round as Round, States as States
-from .solved import Position as Position, Refusal as Refusal, Solved as Solved
+from .solved import Solved as Solved
 from .summary import Summary as Summary, summarize as summarize

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from enum import Enum
-from functools import cached_property, singledispatch
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,110 +244,102 @@ DISTANCE_ERROR = 1e-12
 LARGEST_TABLE = 1 << 16
 
 
+Noise = Callable[[np.random.Generator, float, Reals, Reals], None]
+"""Fills its first array with noise of a size; the second may be overwritten."""
+
+
 @dataclass(frozen=True)
 class AddedNoise(Channel):
-    """The value plus noise.
+    """The value plus noise, on the line or on the integers.
 
     Args:
         size: The parameter of the noise: a scale or a sigma.
         zero: The value in world 0.
         one: The value in world 1.
+        noise: Draws the noise.
+        slope: The most by which the loss changes where the answer does by 1, if answers are rounded; else 0.
     """
 
     size: float
     zero: float
     one: float
-
-    @abstractmethod
-    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
-        """Fill `answers` with noise; `spare` may be overwritten."""
+    noise: Noise
+    slope: float = 0.0
 
     def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
-        self.noise(rng, answers, spare)
+        self.noise(rng, self.size, answers, spare)
         answers += self.zero if world is World.ZERO else self.one
 
-    def _centered(self, answers: Reals, spare: Reals) -> None:
-        """Fill `spare` with the distance of the answers from the middle of the two values; exact for integers."""
-        np.subtract(answers, (self.zero + self.one) / 2, out=spare)
+    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        np.subtract(answers, (self.zero + self.one) / 2, out=spare)  # exact for integers
+        self.loss_at(spare)
+        losses += spare
+
+    @abstractmethod
+    def loss_at(self, distances: Reals) -> None:
+        """Turn the distances of answers from the middle of the two values into losses."""
+
+    @property
+    def error(self) -> float:
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * self.slope
 
 
 class AddedLaplace(AddedNoise):
-    """Two-sided exponential noise, on the line or on the integers: the loss is the same."""
+    """Two-sided exponential noise."""
 
-    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+    def loss_at(self, distances: Reals) -> None:
         """(|y - one| - |y - zero|) / size, which is linear between the two values and constant outside."""
-        self._centered(answers, spare)
         apart = self.zero - self.one
-        spare *= np.copysign(2 / self.size, apart)
+        distances *= np.copysign(2 / self.size, apart)
         most = abs(apart) / self.size
-        np.minimum(spare, most, out=spare)
-        np.maximum(spare, -most, out=spare)
-        losses += spare
+        np.clip(distances, -most, most, out=distances)
 
 
 class AddedGaussian(AddedNoise):
-    """Gaussian noise, on the line or on the integers: the loss is the same."""
+    """Gaussian noise."""
 
-    def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+    def loss_at(self, distances: Reals) -> None:
         """(zero - one) (y - (zero + one) / 2) / size^2."""
-        self._centered(answers, spare)
-        spare *= (self.zero - self.one) / self.size**2
-        losses += spare
+        distances *= (self.zero - self.one) / self.size**2
 
 
-class LaplaceChannel(AddedLaplace):
-    """Laplace noise on the line."""
-
-    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
-        # The difference of two exponential variables.
-        rng.standard_exponential(out=answers)
-        rng.standard_exponential(out=spare)
-        answers -= spare
-        answers *= self.size
-
-    @property
-    def error(self) -> float:
-        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) / self.size
+def _laplace(rng: np.random.Generator, scale: float, answers: Reals, spare: Reals) -> None:
+    """The difference of two exponential variables."""
+    rng.standard_exponential(out=answers)
+    rng.standard_exponential(out=spare)
+    answers -= spare
+    answers *= scale
 
 
-class GaussianChannel(AddedGaussian):
-    """Gaussian noise on the line."""
-
-    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
-        rng.standard_normal(out=answers)
-        answers *= self.size
-
-    @property
-    def error(self) -> float:
-        slope = abs(self.zero - self.one) / self.size**2
-        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * slope
+def _gaussian(rng: np.random.Generator, sigma: float, answers: Reals, spare: Reals) -> None:
+    rng.standard_normal(out=answers)
+    answers *= sigma
 
 
-class DiscreteLaplaceChannel(AddedLaplace):
-    """Laplace noise on the integers: the difference of two geometric variables."""
-
-    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
-        # The integer part of an exponential variable is geometric.
-        for drawn in (answers, spare):
-            rng.standard_exponential(out=drawn)
-            np.multiply(drawn, self.size, out=drawn)
-            np.floor(drawn, out=drawn)
-        answers -= spare
+def _discrete_laplace(rng: np.random.Generator, scale: float, answers: Reals, spare: Reals) -> None:
+    """The difference of two geometric variables: the integer part of an exponential one is geometric."""
+    for drawn in (answers, spare):
+        rng.standard_exponential(out=drawn)
+        np.multiply(drawn, scale, out=drawn)
+        np.floor(drawn, out=drawn)
+    answers -= spare
 
 
-class DiscreteGaussianChannel(AddedGaussian):
-    """Gaussian noise on the integers, drawn from a table that omits a mass of less than 1e-300."""
+def _discrete_gaussian(
+    rng: np.random.Generator, sigma: float, answers: Reals, spare: Reals
+) -> None:
+    """From a table that omits a mass of less than 1e-300."""
+    values, edges = _gaussian_table(sigma)
+    rng.random(out=spare)
+    np.take(values, np.searchsorted(edges, spare, side="right"), out=answers)
 
-    def noise(self, rng: np.random.Generator, answers: Reals, spare: Reals) -> None:
-        rng.random(out=spare)
-        np.take(self._table[0], np.searchsorted(self._table[1], spare, side="right"), out=answers)
 
-    @cached_property
-    def _table(self) -> tuple[Reals, Reals]:
-        reach = math.ceil(38 * self.size) + 1
-        values = np.arange(-reach, reach + 1, dtype=np.float64)
-        mass = np.exp(-np.square(values / self.size) / 2)
-        return values, np.cumsum(mass / np.sum(mass))[:-1]
+@lru_cache(maxsize=16)
+def _gaussian_table(sigma: float) -> tuple[Reals, Reals]:
+    reach = math.ceil(38 * sigma) + 1
+    values = np.arange(-reach, reach + 1, dtype=np.float64)
+    mass = np.exp(-np.square(values / sigma) / 2)
+    return values, np.cumsum(mass / np.sum(mass))[:-1]
 
 
 def _require_within(between: Between, most: float) -> None:
@@ -361,13 +353,16 @@ def _require_within(between: Between, most: float) -> None:
 @channel_of.register
 def _(mechanism: Laplace, between: Between) -> Channel:
     _require_within(between, mechanism.sensitivity_under(between.adjacency))
-    return LaplaceChannel(mechanism.scale, between.zero, between.one)
+    return AddedLaplace(
+        mechanism.scale, between.zero, between.one, _laplace, slope=1 / mechanism.scale
+    )
 
 
 @channel_of.register
 def _(mechanism: Gaussian, between: Between) -> Channel:
     _require_within(between, mechanism.sensitivity_under(between.adjacency))
-    return GaussianChannel(mechanism.sigma, between.zero, between.one)
+    slope = abs(between.zero - between.one) / mechanism.sigma**2
+    return AddedGaussian(mechanism.sigma, between.zero, between.one, _gaussian, slope=slope)
 
 
 def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Between) -> None:
@@ -383,7 +378,7 @@ def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Be
 @channel_of.register
 def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
     _require_integers(mechanism, between)
-    return DiscreteLaplaceChannel(mechanism.scale, between.zero, between.one)
+    return AddedLaplace(mechanism.scale, between.zero, between.one, _discrete_laplace)
 
 
 @channel_of.register
@@ -393,7 +388,7 @@ def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
         raise UnsupportedError(
             repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values"
         )
-    return DiscreteGaussianChannel(mechanism.sigma, between.zero, between.one)
+    return AddedGaussian(mechanism.sigma, between.zero, between.one, _discrete_gaussian)
 
 
 # A mechanism on a Poisson sample: the differing record is in it or not, and the others are held fixed.

@@ -13,12 +13,12 @@ import numpy as np
 from dpcompose import check
 from dpcompose.adaptive import Filter, Number
 from dpcompose.composition import Comparison, Composable, Composition, Profile, compose, one_of
-from dpcompose.errors import DomainError, RefusedRoundError
+from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Channels, Rules, States
-from dpcompose.experiment.solved import Position, Refusal, Solved, answer, opened, proposed, walk
+from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
 _REMEDY = (
@@ -252,12 +252,10 @@ class Experiment:
             np.empty(count),
             dict[int, Seed](),
         )
-        for start, coins[start], played in self._blocks(
-            world, count, rng, self._channels(), progress
-        ):
-            size = len(played.loss)
-            answers[: len(played.answers), start : start + size] = played.answers
-            loss[start : start + size] = played.loss
+        blocks = self._blocks(world, count, rng, self._channels(), progress)
+        for start, coins[start], played, lost in blocks:
+            end = start + len(lost)
+            answers[: len(played), start:end], loss[start:end] = played, lost
         return Views(world, answers, loss, coins)
 
     def measure(
@@ -286,8 +284,8 @@ class Experiment:
         channels = self._channels()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
             found = Tally.of(np.empty(0))
-            for _, _, played in self._blocks(world, count, rng, channels, progress):
-                found += Tally.of(sign * played.loss)
+            for *_, lost in self._blocks(world, count, rng, channels, progress):
+                found += Tally.of(sign * lost)
             tallies.append(found)
         return Measured(tallies[0], tallies[1], self.rounds, failure, shares, channels.error)
 
@@ -308,57 +306,12 @@ class Experiment:
             leaves=check.count("leaves", leaves, least=1),
         )
 
-    def start(self, transcripts: int, *, rng: np.random.Generator | None = None) -> Position:
-        """The position before the first round of that many games.
-
-        Args:
-            transcripts: At least 1.
-            rng: For the adversary's coins.
-        """
-        count = _number("transcripts", transcripts, most=MOST_ANSWERS)
-        return Position(
-            opened(self.adversary, rng),
-            np.empty((0, count)),
-            np.zeros(count),
-            np.zeros(count, np.intp),
-        )
-
-    def step(
-        self, position: Position, *, world: World, rng: np.random.Generator
-    ) -> tuple[Position, Refusal | None]:
-        """One round: the next position; or the same position, and why the round is refused."""
-        _playable(world, rng)
-        if not isinstance(position, Position):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("position", position, "what `start` or the last `step` returned")
-        if position.ended or len(position.answers) >= self.rounds:
-            return position, Refusal(
-                len(position.answers) + 1,
-                f"the experiment has ended after {len(position.answers)} rounds",
-            )
-        try:
-            before = position.state, position.answers, position.places
-            state, groups = proposed(self.adversary, *before, self._stepped)
-        except RefusedRoundError as refusal:
-            return position, Refusal(refusal.number, refusal.reason)
-        if groups is None:
-            return Position(state, position.answers, position.loss, position.places, True), None
-        drawn, loss = np.empty(len(position.loss)), position.loss.copy()
-        answer(groups, world, rng, drawn, loss, np.empty(len(drawn)))
-        return Position(
-            state, np.concatenate([position.answers, drawn[None]]), loss, groups.places
-        ), None
-
     def _channels(self) -> Channels:
         """A new cache of channels."""
         states = self.filter and States(
             self.filter, adjacency=self.adjacency, delta=self.charged_delta
         )
         return Channels(Rules(tuple(self.family), self.adjacency, self.orientation), states)
-
-    @cached_property
-    def _stepped(self) -> Channels:
-        """The cache of channels that all calls of `step` share."""
-        return self._channels()
 
     def _blocks(
         self,
@@ -367,8 +320,11 @@ class Experiment:
         rng: np.random.Generator,
         channels: Channels,
         progress: Progress | None,
-    ) -> Iterator[tuple[int, Seed, Position]]:
-        """The blocks one after the other, each with its own random numbers; the next one uses the same arrays."""
+    ) -> Iterator[tuple[int, Seed, Reals, Reals]]:
+        """The blocks one after the other, each with its own random numbers; the next one uses the same arrays.
+
+        Of each the first transcript, the seed of its coins, the answers so far as somebody asked, and the losses.
+        """
         _playable(world, rng)
         root = int(rng.integers(2**63))
         # A block of many rounds has fewer transcripts, so that it needs no more memory.
@@ -378,13 +334,8 @@ class Experiment:
             if progress is not None:
                 progress(f"world {world.value}", start, count)
             seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
-            yield (
-                start,
-                seed,
-                self._block(
-                    world, coins_of(seed), noise, channels, room[:, : min(size, count - start)]
-                ),
-            )
+            answers = room[:, : min(size, count - start)]
+            yield start, seed, *self._block(world, coins_of(seed), noise, channels, answers)
 
     def _block(
         self,
@@ -393,16 +344,16 @@ class Experiment:
         noise: np.random.Generator,
         channels: Channels,
         answers: Reals,
-    ) -> Position:
+    ) -> tuple[Reals, Reals]:
         state, size = opened(self.adversary, coins), answers.shape[1]
         loss, spare, places = np.zeros(size), np.empty(size), np.zeros(size, dtype=np.intp)
         for number in range(self.rounds):
             state, groups = proposed(self.adversary, state, answers[:number], places, channels)
             if groups is None:
-                return Position(state, answers[:number], loss, places, True)
+                return answers[:number], loss
             answer(groups, world, noise, answers[number], loss, spare)
             places = groups.places
-        return Position(state, answers, loss, places)
+        return answers, loss
 
 
 def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:

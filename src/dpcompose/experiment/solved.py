@@ -1,4 +1,4 @@
-"""One round of a game, and the experiment solved exactly: every view with its probability in both worlds."""
+"""The experiment solved exactly: every view with its probability in both worlds."""
 
 from __future__ import annotations
 
@@ -16,40 +16,6 @@ from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
 from dpcompose.experiment.round import Channels, Groups, Places, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
-
-# The position of a game, and one round of it.
-
-
-@dataclass(frozen=True)
-class Position:
-    """The position after some rounds, in one world.
-
-    Args:
-        state: The state of the adversary.
-        answers: The answers, shape (rounds so far, transcripts); NaN where a transcript asked nothing.
-        loss: ln p_0 / p_1 of every transcript's answers.
-        places: The place of every transcript in the states of the game's filter; zeros where it has none.
-        ended: Whether the adversary asks nothing more, in any transcript.
-    """
-
-    state: Any
-    answers: Reals
-    loss: Reals
-    places: Places
-    ended: bool = False
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A round that was not asked; the position is as before.
-
-    Args:
-        number: The number of the round, from 1.
-        reason: Why it is refused.
-    """
-
-    number: int
-    reason: str
 
 
 def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:

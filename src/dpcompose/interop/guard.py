@@ -28,7 +28,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
 from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
-from dpcompose.adaptive import NAMED, Budget, Filter, MenuFilter, OneTheorem, shown
+from dpcompose.adaptive import Budget, Filter, MenuFilter, shown
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -174,7 +174,7 @@ class TrainingGuard:
         ledger: Ledger | None = None,
         scope: str | None = None,
         kinds: Sequence[tuple[float, float] | Composable] = (),
-        filter: Filter | type[Filter] | OneTheorem | None = None,
+        filter: Filter | type[Filter] | None = None,
         adjacency: Adjacency | None = None,
         actor: str = "training guard",
         run: str | None = None,
@@ -417,7 +417,7 @@ class TrainingGuard:
     def _open(self, mechanism: Composable | None) -> Account:
         """Open the scope, for a kind of step if there is one, unless another worker was first."""
         adjacency = self.adjacency
-        filter: Filter | type[Filter] | OneTheorem | None = self._filter
+        filter: Filter | type[Filter] | None = self._filter
         if self._kinds:
             filter = MenuFilter.for_target(
                 self._kinds, self.target, self.delta, adjacency=adjacency
@@ -450,7 +450,7 @@ class TrainingGuard:
         menu = own.menu if isinstance(own, MenuFilter) else ()
         missing = [each for each in self._kinds if compose(each) not in menu]
         promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
-        if missing or self._filter not in (None, own, type(own), NAMED.get(own.kind)):
+        if missing or self._filter not in (None, own, type(own)):
             name, value = "filter", missing or self._filter
             accepted = f"that of the scope, {type(own).__name__}, or None"
         elif self._adjacency not in (None, account.adjacency):
