@@ -80,7 +80,8 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     )
     z = (2 * x - 1) / (2 * s2)
     # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta.
-    sampled, rise = rate * np.exp(z), rate * np.expm1(z)
+    top = np.minimum(z, LARGEST_EXPONENT)
+    sampled, rise = rate * np.exp(top), rate * np.expm1(top)
     real, imaginary = rise - sampled * (2 * np.square(np.sin(theta / 2))), sampled * np.sin(theta)
     ratio = log_one_plus(real, imaginary)
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
@@ -95,7 +96,12 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
         theta * np.abs(x) + np.abs(log_weight)
     )
     weight_error = U * (12 + parts.ulps + exponent_error)
-    ratio_error = np.where(z[:, -1:] < LARGEST_EXPONENT, ratio_error, np.inf)
+    far = z >= LARGEST_EXPONENT
+    if far.any():  # there r is q e^(z + i theta), to an e^-70 of itself
+        ratio = np.where(far, z + np.log(rate) + 1j * theta, ratio)
+        lost = np.where(rate > 1e-100, 0.0, np.inf)
+        far_error = U * (units * np.abs(z) + 8 * (np.abs(z) + np.abs(np.log(rate)) + 1)) + lost
+        ratio_error = np.where(far, far_error, ratio_error)
     return RaisedGrid(
         x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error
     )
@@ -149,8 +155,30 @@ def _unit(angle: Reals) -> Complexes:
     return solved
 
 
+def scattered(grid: RaisedGrid, frequencies: Reals) -> tuple[Waves, Reals]:
+    """Waves whose nodes include these frequencies, and the frequencies of all nodes.
+
+    Where they are multiples of one step there are few blocks, none of which is without one.
+    """
+    gaps = np.diff(frequencies)
+    step = float(gaps[gaps > 0].min(initial=np.inf))
+    step = step if math.isfinite(step) else 1.0
+    multiples = np.rint(frequencies / step)
+    within = math.isqrt(len(frequencies)) if np.array_equal(multiples * step, frequencies) else 1
+    near = step * np.arange(within) if within > 1 else np.zeros(1)
+    far = np.unique(multiples // within) * (within * step) if within > 1 else frequencies
+    ratio = grid.ratio[:, None, :]
+    waved = Waves(_wave(far[:, None] * ratio), _wave(near[:, None] * ratio))
+    return waved, (far[:, None] + near).ravel()
+
+
 def nodes(
-    parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Reals, log_step_error: Reals
+    parts: Parts,
+    grid: RaisedGrid,
+    waved: Waves,
+    frequency: Reals,
+    power: Reals,
+    log_step_error: Reals,
 ) -> Line:
     """log M of one copy at the nodes of one direction, shape (m p, far near).
 
@@ -162,7 +190,7 @@ def nodes(
         parts: The losses.
         grid: Their grid.
         waved: The waves on it.
-        step: The distance of the nodes, shape (m p, 1).
+        frequency: Those of the nodes, shape (m p, far near) or (far near,).
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
@@ -172,11 +200,11 @@ def nodes(
     within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
     single = np.add.reduce(within, axis=-1)[:, None, :]
     within += terms.tilted[:, None, :]
-    product = (_products(waved.blocks, within, chunk) + single).reshape(len(step), count)
+    product = (_products(waved.blocks, within, chunk) + single).reshape(len(power), count)
     x = terms.rise.real + product.real + np.expm1(-terms.shift)
     # M at the conjugate is the conjugate.
     y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
-    size = np.abs(power) + step * np.arange(count, dtype=float)
+    size = np.abs(power) + frequency
     omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(
         parts, grid, power, terms.shift
     )
