@@ -16,13 +16,24 @@ import numpy as np
 
 from dpcompose.contour import Cumulants, Line
 from dpcompose.loss.sampled_gaussian_grid import Grid, built, sampled_weight, shortened
-from dpcompose.loss.sampled_gaussian_nodes import RaisedGrid, Waves, nodes, raised, scattered
+from dpcompose.loss.sampled_gaussian_nodes import (
+    RaisedGrid,
+    Waves,
+    blocks_of,
+    nodes,
+    raised,
+    waves_at,
+)
 from dpcompose.loss.sampled_gaussian_plan import Integrands, Parts, class_of, heights
-from dpcompose.numerics import Reals
+from dpcompose.numerics import Complexes, Reals
 
 MOST_POINTS = 60_000
-_DEPTH, _TOGETHER = 38.0, 512
-"""-log of what the step of a raised grid leaves out of all copies; how many nodes are summed at once."""
+_ALIKE = 5.0
+"""Up to this distance of their log M both directions share a raised grid."""
+_DEPTH = 38.0
+"""-log of what the step of a raised grid leaves out of all copies."""
+_ENTRIES = 1 << 21
+"""Values of waves that are held at once."""
 _SHORT = 512
 """With longer grids each direction has its own."""
 _ALL = slice(None)
@@ -74,7 +85,7 @@ class Cache:
         default_factory=dict[Any, Any]
     )
     envelopes: dict[Any, Reals] = field(default_factory=dict[Any, Any])
-    raised: dict[tuple[float, bytes], _Raised | None] = field(default_factory=dict[Any, Any])
+    raised: dict[Any, _Raised | None] = field(default_factory=dict[Any, Any])
     lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any])
 
 
@@ -241,33 +252,40 @@ class SampledGaussianBatch:
 
     def raised(self, order: float, frequencies: Reals, own: slice) -> Line:
         """log M of one copy of each row of one direction, or of all rows, from a line above the real one."""
-        key = order, frequencies.tobytes()
-        if key not in self.cache.raised:
-            self.cache.raised[key] = self._raised(order, frequencies)
-        found, count = self.cache.raised[key], len(self.noise)
-        if found is None:
-            return unknown(len(self.sign[own]), len(frequencies))
+        count = len(self.noise)
         sides = [at for at in (0, count) if at in range(*own.indices(2 * count))]
-        lines = [found.line(self.powers(order)[at : at + count]) for at in sides]
-        if len(lines) == 1:
-            return lines[0]
-        return Line(
-            *(
-                np.concatenate(each)
-                for each in zip(*((one.log, one.error) for one in lines), strict=True)
-            )
-        )
+        lines = [self._one_raised(order, frequencies, slice(at, at + count)) for at in sides]
+        pairs = zip(*((one.log, one.error) for one in lines), strict=True)
+        return Line(*(np.concatenate(each) for each in pairs))
 
-    def _raised(self, order: float, frequencies: Reals) -> _Raised | None:
-        sides = [self.integrands(order, self.rows_of(remove=remove)) for remove in (True, False)]
-        remove, add = (one and one[np.array([row])] for one, _, row in sides)
-        if remove is None or add is None:
+    def _one_raised(self, order: float, frequencies: Reals, own: slice) -> Line:
+        sides = [slice(0, len(self.noise)), slice(len(self.noise), None)]
+        shared = self._covering(order, own) is _ALL and self._alike(order)
+        key = order, frequencies.tobytes(), None if shared else own.start
+        if key not in self.cache.raised:
+            self.cache.raised[key] = self._raised(order, frequencies, sides if shared else [own])
+        found = self.cache.raised[key]
+        if found is None:
+            return unknown(len(self.noise), len(frequencies))
+        return found.line(self.powers(order)[own])
+
+    def _alike(self, order: float) -> bool:
+        """Whether a grid for both directions is no longer than that of one."""
+        log_m, _ = self.log_moment(order, _ALL)
+        return float(np.abs(np.subtract(*np.split(log_m, 2))).max()) < _ALIKE
+
+    def _raised(self, order: float, frequencies: Reals, sides: list[slice]) -> _Raised | None:
+        """For all of the given directions."""
+        found = [self.integrands(order, each) for each in sides]
+        ones = [one[np.array([row])] for one, _, row in found if one is not None]
+        if not ones:
             return None
-        parts, depth = self.parts, _DEPTH + np.log(self.times)
-        chosen, step = heights(remove, add, None, depth)
+        parts, depth, reach = self.parts, _DEPTH + np.log(self.times), self.reach(order)
+        chosen, step = heights(ones[0], ones[-1], None, depth)
         side = self.noise * np.sqrt(2 * (depth + 3) + np.square(chosen.theta * self.noise))
-        low, high = parts.ends(np.full_like(step, order), side)
-        low = np.maximum(low, self.reach(order).low[len(low) :] + parts.side - side)
+        spare = side - parts.side
+        low = np.minimum.reduce([reach.low[each] for each in sides]) - spare
+        high = np.maximum.reduce([reach.high[each] for each in sides]) + spare
         longest = ((high - low) / step).max(keepdims=True)[0] + 3
         if not float(longest[0]) <= MOST_POINTS:
             return None
@@ -285,23 +303,36 @@ class _Raised:
     frequencies: Reals
 
     @cached_property
-    def _waves(self) -> list[tuple[Reals, Waves, Reals]]:
-        some = [
-            self.frequencies[at : at + _TOGETHER]
-            for at in range(0, len(self.frequencies), _TOGETHER)
-        ]
-        return [(each, *scattered(self.grid, each)) for each in some]
+    def _blocks(self) -> tuple[Reals, Reals]:
+        return blocks_of(self.frequencies)
+
+    @cached_property
+    def _within(self) -> Complexes:
+        return waves_at(self.grid, self._blocks[1])
 
     def line(self, power: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
-        logs: list[Any] = []
-        errors: list[Any] = []
-        for asked, waved, every in self._waves:
-            line = nodes(self.parts, self.grid, waved, every, power, self.log_step_error)
-            places = np.searchsorted(every, asked)
-            logs.append(line.log[:, places])
-            errors.append(line.error[:, places])
-        return Line(np.concatenate(logs, axis=1), np.concatenate(errors, axis=1))
+        far, near = self._blocks
+        size, error = max(_ENTRIES // self.grid.x.size, 1), self.log_step_error
+        lines: list[Line] = []
+        for at in range(0, len(far), size):
+            every = (far[at : at + size, None] + near).ravel()
+            lines.append(nodes(self.parts, self.grid, self._waved(at, size), every, power, error))
+        places = np.searchsorted((far[:, None] + near).ravel(), self.frequencies)
+        return Line(
+            *(
+                np.concatenate(each, axis=1)[:, places]
+                for each in zip(*((one.log, one.error) for one in lines), strict=True)
+            )
+        )
+
+    @cached_property
+    def _first(self) -> Complexes:
+        return waves_at(self.grid, self._blocks[0][: _ENTRIES // self.grid.x.size])
+
+    def _waved(self, at: int, size: int) -> Waves:
+        blocks = waves_at(self.grid, self._blocks[0][at : at + size]) if at else self._first
+        return Waves(blocks, self._within)
 
 
 def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:

@@ -26,6 +26,8 @@ LARGEST_EXPONENT = 300.0
 """log of the largest likelihood ratio of the noise on a grid."""
 _SHORT, _MOST_CHUNK, _SERIAL = 32, 16, 1 << 16
 _LEVELS = 6
+_MOST_SUMS = 1 << 21
+"""With more sums of chunks than that all points are one chunk, which rounds more."""
 
 
 @dataclass(frozen=True)
@@ -155,21 +157,25 @@ def _unit(angle: Reals) -> Complexes:
     return solved
 
 
-def scattered(grid: RaisedGrid, frequencies: Reals) -> tuple[Waves, Reals]:
-    """Waves whose nodes include these frequencies, and the frequencies of all nodes.
+def blocks_of(frequencies: Reals) -> tuple[Reals, Reals]:
+    """Far and near frequencies, increasing, whose sums are or include these.
 
-    Where they are multiples of one step there are few blocks, none of which is without one.
+    Where they are multiples of one step there are few far ones, none of which is of no use.
     """
     gaps = np.diff(frequencies)
     step = float(gaps[gaps > 0].min(initial=np.inf))
     step = step if math.isfinite(step) else 1.0
-    multiples = np.rint(frequencies / step)
-    within = math.isqrt(len(frequencies)) if np.array_equal(multiples * step, frequencies) else 1
-    near = step * np.arange(within) if within > 1 else np.zeros(1)
-    far = np.unique(multiples // within) * (within * step) if within > 1 else frequencies
-    ratio = grid.ratio[:, None, :]
-    waved = Waves(_wave(far[:, None] * ratio), _wave(near[:, None] * ratio))
-    return waved, (far[:, None] + near).ravel()
+    multiples, within = np.rint(frequencies / step), math.isqrt(len(frequencies))
+    blocks = np.unique(multiples // within)
+    crowded = len(blocks) * within <= 4 * len(frequencies)
+    if within > 1 and crowded and np.array_equal(multiples * step, frequencies):
+        return blocks * (within * step), step * np.arange(within)
+    return frequencies, np.zeros(1)
+
+
+def waves_at(grid: RaisedGrid, frequencies: Reals) -> Complexes:
+    """r^(iu) - 1 at any frequencies, on a middle axis."""
+    return _wave(frequencies[:, None] * grid.ratio[:, None, :])
 
 
 def nodes(
@@ -194,8 +200,9 @@ def nodes(
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
-    count = waved.blocks.shape[1] * waved.within.shape[1]
-    chunk = _chunk(grid.x.shape[1], count)
+    count, points = waved.blocks.shape[1] * waved.within.shape[1], grid.x.shape[1]
+    chunk = _chunk(points, count)
+    chunk = chunk if points // chunk * count <= _MOST_SUMS else points
     terms = _terms(grid, power, chunk)
     within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
     single = np.add.reduce(within, axis=-1)[:, None, :]
@@ -227,7 +234,7 @@ def _products(blocks: Complexes, within: Complexes, chunk: int) -> Complexes:
 
 def _chunk(points: int, count: int) -> int:
     """A divisor of the points, so small that no product of `count` nodes wakes the threads of a BLAS."""
-    most = min(points if points <= _SHORT else _MOST_CHUNK, _SERIAL // count)
+    most = max(min(points if points <= _SHORT else _MOST_CHUNK, _SERIAL // count), 1)
     return next(size for size in range(most, 0, -1) if points % size == 0)
 
 

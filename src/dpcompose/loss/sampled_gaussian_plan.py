@@ -339,6 +339,8 @@ _ANGLES, _LARGE = np.array([0.1, 0.3, 0.7, 1.2, 1.9]), 100.0
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
 _RAISED = 1.2
 """How high a raised line is over s, and at most over s^2: moduli are e^(0.72) times those on the real line."""
+_LEANING = 18.0
+"""It is no higher than that over the root of a negative power, by whose cosines moduli grow."""
 _ABOVE, _HIGHEST = (1.0, 1.4, 2.0, 3.0), 2.8
 _LARGEST_SHIFT, _RIGHT_ANGLE = 0.8, 1.57
 _SHARE = 1e-6
@@ -523,6 +525,7 @@ def heights(
     angles = _ANGLES if reach is not None else _ANGLES[:0]
     flat = angles * np.minimum(1.0, _LARGE / noise)
     theta = _RAISED / np.maximum(noise, 1.0)
+    theta = np.minimum(theta, _LEANING / np.sqrt(np.maximum(-add.power, 1.0)))
     above = np.minimum(theta * np.array(_ABOVE), _HIGHEST - theta)
     edges = np.concatenate([flat, theta + above, np.zeros_like(theta)], axis=1)
     norms = np.maximum(
