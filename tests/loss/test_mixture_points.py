@@ -144,3 +144,12 @@ def test_little_noise_is_not_below_a_lattice() -> None:
         epsilon=epsilon, adjacency=Adjacency.REPLACE
     )
     assert least < found.upper < least * 1.001
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_many_levels_of_a_profile_are_read_as_one_by_one(pair: OpposedMixtures) -> None:
+    epsilons = [-math.inf, -30.0, -1.0, 0.0, 1e-9, 0.3, 4.0, 250.0, math.inf]
+    one = MixtureLoss(((1.0, pair),))
+    two = MixtureLoss(((0.25, pair), (0.75, OpposedMixtures(pair.first, GaussianMixture()))))
+    for loss in (one, two):
+        assert loss.profiles(epsilons) == [loss.profile(epsilon) for epsilon in epsilons]

@@ -200,8 +200,10 @@ def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
     """
     kinks = [loss.atoms().common[2] if 0 < loss.support <= MOST_KINKS else None for loss in losses]
     known = [kink for kink in kinks if kink is not None]
-    nodes = _at_kinks(losses, known) if len(known) == len(losses) else _refined(losses)
-    return dominating(lower_hull(_points(losses, nodes)))
+    if len(known) == len(losses):
+        nodes = _at_kinks(losses, known)
+        return dominating(lower_hull(_points(losses, nodes, _highest(losses, nodes))))
+    return dominating(lower_hull(_points(losses, *_refined(losses))))
 
 
 def above_values(epsilons: Sequence[float], deltas: Sequence[float]) -> Atoms:
@@ -249,16 +251,15 @@ def _highest(losses: Sequence[Loss], nodes: Reals) -> Reals:
     return np.max([_values(loss, nodes) for loss in losses], axis=0)
 
 
-def _points(losses: Sequence[Loss], nodes: Reals) -> list[Point]:
+def _points(losses: Sequence[Loss], nodes: Reals, highest: Reals) -> list[Point]:
     """(0, 1) and (a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
     ends = [loss.maximum for loss in losses]
     last = max(ends)
-    inside = nodes[nodes < min(last, LAST_EPSILON)]
+    inside = nodes < min(last, LAST_EPSILON)
     points = [(Fraction(0), Fraction(1))]
-    highest = _highest(losses, inside)
     points += [
         (Fraction(a), Fraction(h))
-        for a, h in zip(np.exp(inside).tolist(), highest.tolist(), strict=True)
+        for a, h in zip(np.exp(nodes[inside]).tolist(), highest[inside].tolist(), strict=True)
     ]
     if math.isfinite(last) and last < LAST_EPSILON:
         masses = [
@@ -295,8 +296,9 @@ def _at_kinks(losses: Sequence[Loss], kinks: Sequence[Reals]) -> Reals:
     return kept[:: math.ceil(len(kept) / MOST_NODES)]
 
 
-def _refined(losses: Sequence[Loss]) -> Reals:
-    """Nodes between which a chord is above the maximum by a small part of it, the smaller the more it weighs.
+def _refined(losses: Sequence[Loss]) -> tuple[Reals, Reals]:
+    """Nodes between which a chord is above the maximum by a small part of it, the smaller the more it weighs, and the
+    maximum there.
 
     On the right the part is one of the profile itself, on the left one of its height above the line 1 - a, which is the
     profile of the reverse order.
@@ -304,14 +306,12 @@ def _refined(losses: Sequence[Loss]) -> Reals:
     nodes = np.unique(np.concatenate([np.linspace(*_span(losses), FIRST_NODES), [0.0]]))
     values = _highest(losses, nodes)
     top = float(values[np.searchsorted(nodes, 0.0)])
-    cells, found_nodes = (nodes[:-1], values[:-1], nodes[1:], values[1:]), [nodes]
-    count = len(nodes)
+    cells, found = (nodes[:-1], values[:-1], nodes[1:], values[1:]), [(nodes, values)]
     for _ in range(PASSES):
         left, high, right, low = cells
         middle = (left + right) / 2
         value = _highest(losses, middle)
-        found_nodes.append(middle)
-        count += len(middle)
+        found.append((middle, value))
         a, b, at = np.exp(left), np.exp(right), np.exp(middle)
         chord = high + (low - high) * (at - a) / np.maximum(b - a, 1e-300)
         tail = np.maximum(np.where(middle > 0, value, value + np.expm1(middle)), 1e-300)
@@ -321,13 +321,15 @@ def _refined(losses: Sequence[Loss]) -> Reals:
             & ((middle > 0) | (chord - value > LAST_RISE))
             & (b - a > 1e-9 * b)
         )
-        if not np.any(split) or count > MOST_NODES:
+        if not np.any(split) or sum(len(at) for at, _ in found) > MOST_NODES:
             break
         cells = (
             np.concatenate([left[split], middle[split]]), np.concatenate([high[split], value[split]]),
             np.concatenate([middle[split], right[split]]), np.concatenate([value[split], low[split]]),
         )  # fmt: skip
-    return np.unique(np.concatenate(found_nodes))
+    nodes, values = (np.concatenate(each) for each in zip(*found, strict=True))
+    order = nodes.argsort()
+    return nodes[order], values[order]
 
 
 def _span(losses: Sequence[Loss]) -> tuple[float, float]:

@@ -87,6 +87,10 @@ class Loss(ABC):
         """delta(epsilon) of this one loss in closed form, if there is one."""
         return None
 
+    def profiles(self, epsilons: Sequence[float]) -> list[Bound]:
+        """`profile` at many epsilons, where it knows the answer."""
+        return [bound for at in epsilons if (bound := self.profile(at)) is not None]
+
     @property
     def has_profile(self) -> bool:
         """Whether `profile` knows the answer."""

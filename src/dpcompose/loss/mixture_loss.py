@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -15,7 +15,7 @@ import numpy as np
 from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
 from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss, merged
-from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures, Tilt
+from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.numerics import Reals, U, exp_or_inf
 from dpcompose.values import Bound, Certificate, down, up
@@ -24,6 +24,8 @@ _CERTIFICATE = Certificate("closed form, a mean of Gaussian profiles")
 _FARTHEST, _FAR = 1e60, 30.0
 _TOGETHER = 64
 """Rows that share arrays."""
+_ENTRIES = 1 << 15
+"""Entries of an array of profiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,10 @@ class OpposedLoss(Loss):
         return True
 
     def profile(self, epsilon: float) -> Bound:
-        return self.mixture.profile(epsilon)
+        return self.profiles([epsilon])[0]
+
+    def profiles(self, epsilons: Sequence[float]) -> list[Bound]:
+        return self.mixture.profiles(epsilons)
 
 
 @dataclass(frozen=True)
@@ -292,15 +297,20 @@ class MixtureLoss(OpposedLoss):
         opposed = OpposedMixtures(mixed, other) if remove else OpposedMixtures(other, mixed)
         return MixtureLoss(((1.0, opposed),), infinite_error=lost)
 
-    def profile(self, epsilon: float) -> Bound:
-        """The mean of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
-        if math.isinf(epsilon):
-            return (
-                Bound(0.0, self.infinite_error, _CERTIFICATE)
-                if epsilon > 0
-                else Bound(1.0, 1.0, _CERTIFICATE)
-            )
-        found = [(share, _profile(pair, epsilon)) for share, pair in self.parts]
+    def profiles(self, epsilons: Sequence[float]) -> list[Bound]:
+        """The means of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
+        finite = [epsilon for epsilon in epsilons if math.isfinite(epsilon)]
+        pairs = [_profiles(pair, finite) for _, pair in self.parts]
+        means = {at: self._mean(at, bounds) for at, *bounds in zip(finite, *pairs, strict=True)}
+        return [
+            means[epsilon] if epsilon in means
+            else Bound(0.0, self.infinite_error, _CERTIFICATE) if epsilon > 0
+            else Bound(1.0, 1.0, _CERTIFICATE)
+            for epsilon in epsilons
+        ]  # fmt: skip
+
+    def _mean(self, epsilon: float, bounds: Sequence[Bound]) -> Bound:
+        found = [(share, bound) for (share, _), bound in zip(self.parts, bounds, strict=True)]
         error = self.share_error + 8 * U if len(found) > 1 else 0.0
         lower = sum(share * bound.lower for share, bound in found) * (1 - error)
         upper = sum(share * bound.upper for share, bound in found) * (1 + error)
@@ -320,7 +330,7 @@ def _largest(first: GaussianMixture, second: GaussianMixture) -> float:
     return -second.smallest_loss * (1 + 8 * U) + 2 * second.weight_error
 
 
-def _profile(pair: OpposedMixtures, epsilon: float) -> Bound:
+def _profiles(pair: OpposedMixtures, epsilons: Sequence[float]) -> list[Bound]:
     """Both ends at the means and the weights that make them so: a profile grows with every mean.
 
     Weights off by a relative w change P(A) and Q(A) by as much: as if epsilon were off by 2 w, and the profile by w.
@@ -328,13 +338,21 @@ def _profile(pair: OpposedMixtures, epsilon: float) -> Bound:
     spread = U * (2 * max(pair.first.ulps, pair.second.ulps) + 2)
     exact = spread == 2 * U
     weight_error = pair.first.weight_error + pair.second.weight_error
-    moved = 2 * weight_error + 2 * U * abs(epsilon)
     low, high = (pair, pair) if exact else (pair.scaled(1 - spread), pair.scaled(1 + spread))
-    lower, upper = _Level(low, epsilon + moved).lower, _Level(high, epsilon - moved).upper
-    return Bound(
-        max(down(lower * (1 - weight_error)), 0.0),
-        min(up(upper * (1 + weight_error)) if upper else 0.0, 1.0),
-    )
+    found: list[Bound] = []
+    size = max(1, _ENTRIES // (len(pair.first.means) + len(pair.second.means)))
+    for at in range(0, len(epsilons), size):
+        some = np.array([epsilons[at : at + size]], dtype=float)
+        moved = 2 * weight_error + 2 * U * np.abs(some)
+        ends = zip(_Level(low, some + moved).lower, _Level(high, some - moved).upper, strict=True)
+        found += [
+            Bound(
+                max(down(lower * (1 - weight_error)), 0.0),
+                min(up(upper * (1 + weight_error)) if upper else 0.0, 1.0),
+            )
+            for lower, upper in ends
+        ]
+    return found
 
 
 @dataclass(frozen=True)
@@ -343,27 +361,32 @@ class _Level:
 
     With D_m the Gaussian profile, z_i(x) = m_i x - m_i^2 / 2, and v_j the shares of s at -x, it is
     sum of p_i D_(a_i)(z_i(x)) + r(x) times the sum of v_j D_(b_j)(-z_j(-x)): nothing cancels. It falls with x.
+
+    Args:
+        pair: The pair.
+        epsilon: Many levels, shape (1, n), as are points.
     """
 
     pair: OpposedMixtures
-    epsilon: float
+    epsilon: Reals
 
     @property
-    def upper(self) -> float:
+    def upper(self) -> list[float]:
         """The profile where the loss is at most epsilon."""
-        low = self._proved(-1)
-        if math.isfinite(low):
-            return self._at(low, 1)
-        if low > 0:
-            return 0.0
-        return -math.expm1(min(self.epsilon, self._ends[0], 0.0)) * (1 + 8 * U)
+        return [
+            profile if math.isfinite(x)
+            else 0.0 if x > 0
+            else -math.expm1(min(epsilon, self._ends[0], 0.0)) * (1 + 8 * U)
+            for epsilon, x, profile in self._at(self._proved(-1), 1)
+        ]  # fmt: skip
 
     @property
-    def lower(self) -> float:
+    def lower(self) -> list[float]:
         """The profile where the loss is at least epsilon."""
-        high = self._proved(1)
-        found = self._at(high, -1) if math.isfinite(high) else 0.0
-        return max(found, -math.expm1(min(self.epsilon, 0.0)) * (1 - 8 * U))
+        return [
+            max(profile, -math.expm1(min(epsilon, 0.0)) * (1 - 8 * U))
+            for epsilon, _, profile in self._at(self._proved(1), -1)
+        ]
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
@@ -372,82 +395,85 @@ class _Level:
         high = -second.smallest_loss if first.nothing else math.inf
         return low * (1 + 8 * U), high * (1 + 8 * U)
 
-    def _loss(self, x: float) -> tuple[float, float, float]:
+    def _loss(self, x: Reals) -> tuple[Reals, Reals, Reals]:
         """The loss, a bound on its error, and its slope."""
-        place = np.array([[x]])
-        one, two = self.pair.first.rows.at(place), self.pair.second.rows.at(-place)
-        loss = float(one.log[0, 0] - two.log[0, 0])
-        return (
-            loss,
-            float(one.error[0, 0] + two.error[0, 0]) + U * abs(loss),
-            float(one.slope[0, 0] + two.slope[0, 0]),
-        )
+        one, two = self.pair.first.rows.at(x), self.pair.second.rows.at(-x)
+        loss = one.log - two.log
+        return loss, one.error + two.error + U * np.abs(loss), one.slope + two.slope
 
     @cached_property
-    def _root(self) -> float:
+    @np.errstate(over="ignore", invalid="ignore")
+    def _root(self) -> Reals:
         """About where the loss is epsilon; infinite beyond its ends."""
-        if not self._ends[0] < self.epsilon < self._ends[1]:
-            return math.inf if self.epsilon > 0 else -math.inf
-        low, high, x = -_FARTHEST, _FARTHEST, 0.0
+        inside = (self._ends[0] < self.epsilon) & (self.epsilon < self._ends[1])
+        x, going = np.zeros(inside.shape), inside
+        low, high = np.full(x.shape, -_FARTHEST), np.full(x.shape, _FARTHEST)
         for _ in range(200):
             loss, error, slope = self._loss(x)
-            if abs(loss - self.epsilon) <= error or not low < x < high:
-                return x
-            low, high = (x, high) if loss < self.epsilon else (low, x)
-            step = (self.epsilon - loss) / slope if slope > 0 else math.inf
-            step = math.copysign(min(abs(step), 2 + 2 * abs(x)), self.epsilon - loss)
-            x = x + step if low < x + step < high else (low + high) / 2
-        return x
-
-    def _proved(self, side: int) -> float:
-        """A point at which the loss is proved to be at most (side -1) or at least (side 1) epsilon."""
-        if not math.isfinite(self._root):
-            return side * math.inf if self._root * side > 0 else self._root
-        loss, error, slope = self._loss(self._root)
-        if side * (loss - self.epsilon) >= error:
-            return self._root
-        step = 2 * (error + abs(loss - self.epsilon)) / max(slope, 1e-300) + 4 * U * abs(self._root)
-        for _ in range(60):
-            x = self._root + side * step
-            if not abs(x) <= _FARTHEST:
+            away = self.epsilon - loss
+            going = going & (np.abs(away) > error) & (low < x) & (x < high)
+            if not going.any():
                 break
-            loss, error, _ = self._loss(x)
-            if side * (loss - self.epsilon) >= error:
-                return x
-            step *= 2
-        return side * math.inf
+            low, high = np.where(away > 0, x, low), np.where(away > 0, high, x)
+            step = np.where(slope > 0, away / np.where(slope > 0, slope, 1.0), np.inf)
+            moved = x + np.copysign(np.minimum(np.abs(step), 2 + 2 * np.abs(x)), away)
+            moved = np.where((low < moved) & (moved < high), moved, (low + high) / 2)
+            x = np.where(going, moved, x)
+        return np.where(inside, x, np.where(self.epsilon > 0, np.inf, -np.inf))
 
-    def _at(self, x: float, side: int) -> float:
-        """The profile at the level of x, rounded up (side 1) or down."""
-        first, second, place = self.pair.first, self.pair.second, np.array([[x]])
+    def _proved(self, side: int) -> Reals:
+        """Points at which the loss is proved to be at most (side -1) or at least (side 1) epsilon."""
+        left = np.isfinite(self._root)
+        found, x = np.where(left, side * np.inf, self._root), np.where(left, self._root, 0.0)
+        loss, error, slope = self._loss(x)
+        step = 2 * (error + np.abs(loss - self.epsilon)) / np.maximum(slope, 1e-300)
+        step, moved = step + 4 * U * np.abs(x), x
+        for _ in range(61):
+            proved = left & (side * (loss - self.epsilon) >= error)
+            found, moved = np.where(proved, moved, found), x + side * step
+            left = left & ~proved & (np.abs(moved) <= _FARTHEST)
+            if not left.any():
+                break
+            (loss, error, _), step = self._loss(np.where(left, moved, x)), 2 * step
+        return found
+
+    def _at(self, points: Reals, side: int) -> Iterator[tuple[float, float, float]]:
+        """Epsilon, the point and the profile at its level, rounded up (side 1) or down; 0 where the point is infinite."""
+        first, second = self.pair.first, self.pair.second
+        place = np.where(np.isfinite(points), points, 0.0)
         one, two = first.rows.at(place), second.rows.at(-place)
-        levels = first.rows.exponents(place)[0, :, 0].tolist()
-        total = _mean(first, first.weights, levels, x, side)
-        shares, log = two.shares[0, :, 0].tolist(), float(one.log[0, 0])
-        error = U * (16 + len(first.means) + len(second.means))
-        if second.nothing:
-            other = 0.0
-        elif x < _FAR:
-            other = exp_or_inf(log) * _mean(
-                second, shares, (-second.rows.exponents(-place)[0, :, 0]).tolist(), x, side
-            )
-        else:
+        levels, others = first.rows.exponents(place)[0].T, -second.rows.exponents(-place)[0].T
+        rows = (points[0], one.log[0], one.error[0], two.error[0], levels, others, two.shares[0].T)
+        columns = [each.tolist() for each in (self.epsilon[0], *rows)]
+        for epsilon, x, *row in zip(*columns, strict=True):
+            yield epsilon, x, self._above(x, side, *row) if math.isfinite(x) else 0.0
+
+    def _above(
+        self,
+        x: float,
+        side: int,
+        log: float,
+        error: float,
+        tilt_error: float,
+        levels: Sequence[float],
+        others: Sequence[float],
+        shares: Sequence[float],
+    ) -> float:
+        """The profile at the level of x, from what holds there."""
+        first, second = self.pair.first, self.pair.second
+        total, other = _mean(first, first.weights, levels, x, side), 0.0
+        relative = U * (16 + len(first.means) + len(second.means))
+        if not second.nothing and x < _FAR:
+            other = exp_or_inf(log) * _mean(second, shares, others, x, side)
+        elif not second.nothing:
             drops, worst = _drops(second, shares, x)
             other = exp_or_inf(log - x * x / 2) / math.sqrt(2 * math.pi) * drops
-            error += worst + U * (4 * abs(log) + 4 * x * x)
-        if other > 0:
-            error += float(one.error[0, 0]) + 4 * _share_error(second, two, x)
+            relative += worst + U * (4 * abs(log) + 4 * x * x)
+        if other > 0:  # of each share too
+            moved = 8 * U * second.largest * (abs(x) + second.largest)
+            relative += error + 4 * (U * (16 + len(second.means)) + tilt_error + moved)
         least = LEAST_MASS * 4 * (len(first.means) + len(second.means))
-        return (total + other) * (1 + side * error) + side * least
-
-
-def _share_error(mixture: GaussianMixture, tilt: Tilt, x: float) -> float:
-    """A bound on the relative error of each share."""
-    return (
-        U * (16 + len(mixture.means))
-        + float(tilt.error[0, 0])
-        + 8 * U * mixture.largest * (abs(x) + mixture.largest)
-    )
+        return (total + other) * (1 + side * relative) + side * least
 
 
 def _drops(mixture: GaussianMixture, shares: Sequence[float], x: float) -> tuple[float, float]:

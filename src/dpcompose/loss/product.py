@@ -168,29 +168,21 @@ class Product:
 
     def delta(self, epsilon: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
         """E[(1 - e^(epsilon - L))_+], never outside [max(0, 1 - e^epsilon), 1]. `readings`: where to note a reading."""
-        return self._clipped(epsilon, tolerance, None, readings)
+        return _clipped(epsilon, self._delta(epsilon, tolerance, None, readings))
 
     def deltas(self, epsilons: Sequence[float], *, tolerance: float) -> list[Bound]:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
-        known = not self.reduced or self.single is not None or self.infinite.upper == 1.0
+        if self.single is not None:
+            found = zip(epsilons, self.single.profiles(epsilons), strict=True)
+            return [_clipped(epsilon, bound) for epsilon, bound in found]
+        known = not self.reduced or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
         answer = values_at(self.transform, inside, tolerance=tolerance) if inside else []
         readings = dict(zip(inside, answer, strict=True))
-        return [self._clipped(epsilon, tolerance, readings.get(epsilon)) for epsilon in epsilons]
-
-    def _clipped(
-        self,
-        epsilon: float,
-        tolerance: float,
-        reading: LineReading | None,
-        readings: Readings | None = None,
-    ) -> Bound:
-        floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
-        if epsilon < -40:
-            return Bound(floor, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
-        bound = self._delta(epsilon, tolerance, reading, readings)
-        upper = min(bound.upper, 1.0)
-        return Bound(min(max(bound.lower, floor), upper), upper, bound.certificate)
+        return [
+            _clipped(epsilon, self._delta(epsilon, tolerance, readings.get(epsilon), None))
+            for epsilon in epsilons
+        ]
 
     def _delta(
         self,
@@ -199,6 +191,8 @@ class Product:
         reading: LineReading | None,
         readings: Readings | None,
     ) -> Bound:
+        if epsilon < -40:
+            return Bound(0.0, 1.0, Certificate("1 - e^epsilon <= delta <= 1"))
         if not self.reduced:
             exact = max(-math.expm1(min(epsilon, 0.0)), 0.0)
             return Bound(
@@ -207,9 +201,7 @@ class Product:
                 Certificate("nothing composed"),
             )
         if self.single is not None:
-            bound = self.single.profile(epsilon)
-            assert bound is not None
-            return Bound(bound.lower, bound.upper, _closed(bound.certificate))
+            return _closed_at(self.single.profile, epsilon)
         if self.infinite.upper == 1.0:
             return Bound(self.infinite.lower, 1.0, Certificate("probability of an infinite loss"))
         reading = self._noted(
@@ -372,6 +364,14 @@ def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Boun
     bound = profile(epsilon)
     assert bound is not None
     return bound
+
+
+def _clipped(epsilon: float, bound: Bound) -> Bound:
+    """The bound on a delta, within [max(0, 1 - e^epsilon), 1]."""
+    floor = max(down(-math.expm1(epsilon)), 0.0) if epsilon < 0 else 0.0
+    upper = min(bound.upper, 1.0)
+    lower = min(max(bound.lower, floor), upper)
+    return Bound(lower, upper, _closed(bound.certificate))
 
 
 def _remaining(delta: float, infinite: float) -> float:

@@ -1,0 +1,299 @@
+"""log M of sampled Gaussians at the nodes of lines, in rows.
+
+The sums over the noise run on Im x = theta s^2, where arg r is in [0, theta] and |r^(iu)| falls with u: the distance of
+their points serves every node of the line. theta = 0 where the line is short.
+
+Both directions come from one grid: with r^i(a + b) - 1 = (r^ia - 1) r^ib + (r^ib - 1) the nodes cost about the square
+root of their number of waves, a matrix product does the rest, and a sum close to 1 keeps its distance from 1. All waves
+are products of one, and every |r^iu| <= 1, so that errors add up: each level of doubling adds 5 U u |log r|.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcompose.contour import Line, guarded
+from dpcompose.loss.sampled_gaussian_grid import shortened
+from dpcompose.loss.sampled_gaussian_plan import Parts
+from dpcompose.numerics import Complexes, Reals, U, log_one_plus, product, row_dots, row_tops
+
+LARGEST_EXPONENT = 300.0
+"""log of the largest likelihood ratio of the noise on a grid."""
+_SHORT, _MOST_CHUNK, _SERIAL = 32, 16, 1 << 16
+_LEVELS = 6
+_MOST_SUMS = 1 << 21
+"""With more sums of chunks than that all points are one chunk, which rounds more."""
+
+
+@dataclass(frozen=True)
+class RaisedGrid:
+    """Points x + i theta s^2, x a multiple of the step; all shapes (m, n), but for those of theta and step, (m, 1).
+
+    Args:
+        x: Their real parts, exact.
+        step: Their distance.
+        theta: The height over s^2, in [0, pi / 2).
+        log_weight: log of the modulus of the density of N(0, s^2) there, times the step.
+        ratio: log r, its imaginary part in [0, theta].
+        ratio_error: A bound on its error.
+        weight_error: A bound on the relative error of the weights.
+    """
+
+    x: Reals
+    step: Reals
+    theta: Reals
+    log_weight: Reals
+    ratio: Complexes
+    ratio_error: Reals
+    weight_error: Reals
+
+    @cached_property
+    def phase(self) -> Reals:
+        """The argument of the weights."""
+        return -self.theta * self.x
+
+    @cached_property
+    def turn(self) -> Complexes:
+        """The weights over their moduli."""
+        return _unit(self.phase)
+
+    @cached_property
+    def size(self) -> Reals:
+        """|log r|."""
+        return np.abs(self.ratio)
+
+
+def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> RaisedGrid:
+    """The grid of that many points over [low, high] of every row; shapes (m, 1)."""
+    noise, rate = parts.noise, parts.rate
+    step = shortened((high - low) / (points - 2) * (1 + 2**-18))
+    x = step * (np.ceil(low / step) - 1 + np.arange(points))
+    s2, square = noise * noise, x * x
+    log_weight = (
+        np.log(step / noise)
+        - 0.5 * math.log(2 * math.pi)
+        + theta * theta * s2 / 2
+        - square / (2 * s2)
+    )
+    z = (2 * x - 1) / (2 * s2)
+    # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta.
+    top = np.minimum(z, LARGEST_EXPONENT)
+    sampled, rise = rate * np.exp(top), rate * np.expm1(top)
+    real, imaginary = rise - sampled * (2 * np.square(np.sin(theta / 2))), sampled * np.sin(theta)
+    ratio = log_one_plus(real, imaginary)
+    # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
+    units, modulus, size = 4 + 2 * parts.ulps, np.exp(ratio.real), np.abs(ratio)
+    trigonometric = 30 * (1 - np.cos(theta)) + 19 * np.sin(theta)
+    argument_error = (
+        sampled * (units * np.abs(z) + trigonometric + 1) + 12 * np.abs(rise)
+    ) / modulus
+    spread = np.maximum(size, np.minimum(np.hypot(real, imaginary) / modulus, 1 + size))
+    ratio_error = U * (argument_error + 16 * spread) * (1 + 1e-9)
+    exponent_error = units / 2 * (square / s2 + theta * theta * s2) + 4 * (
+        theta * np.abs(x) + np.abs(log_weight)
+    )
+    weight_error = U * (12 + parts.ulps + exponent_error)
+    far = z >= LARGEST_EXPONENT
+    if far.any():  # there r is q e^(z + i theta), to an e^-70 of itself
+        ratio = np.where(far, z + np.log(rate) + 1j * theta, ratio)
+        lost = np.where(rate > 1e-100, 0.0, np.inf)
+        far_error = U * (units * np.abs(z) + 8 * (np.abs(z) + np.abs(np.log(rate)) + 1)) + lost
+        ratio_error = np.where(far, far_error, ratio_error)
+    return RaisedGrid(
+        x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error
+    )
+
+
+class Waves(NamedTuple):
+    """r^(iu) - 1 at u = 0, b, 2 b, ... (first factor, few) and at u = 0, h, 2 h, ... below b (second), on a grid."""
+
+    blocks: Complexes
+    within: Complexes
+
+    def thinned(self, stride: int) -> Waves:
+        """Every so many nodes; the stride divides the number of near waves."""
+        return Waves(self.blocks, self.within[:, ::stride])
+
+
+def waves(grid: RaisedGrid, step: Reals, blocks: int, within: int) -> Waves:
+    """The waves of far times near nodes; `step`: the distance h of the nodes, shape (m, 1)."""
+    return Waves(_waves(within * step * grid.ratio, blocks), _waves(step * grid.ratio, within))
+
+
+def _waves(angle: Complexes, count: int) -> Complexes:
+    """e^(i k angle) - 1 for k below `count`, on a middle axis."""
+    solved = np.zeros((len(angle), count, angle.shape[-1]), dtype=np.complex128)
+    one, size = _wave(angle)[:, None, :], 1
+    while size < count:
+        taken = min(size, count - size)
+        rows = np.multiply(solved[:, :taken], 1 + one, out=solved[:, size : size + taken])
+        rows += one
+        one, size = np.multiply(one, 2 + one), size + taken
+    return solved
+
+
+def _wave(angle: Complexes) -> Complexes:
+    """e^(i angle) - 1, relative error at most 36 U beside that of the angle; nonnegative imaginary parts.
+
+    With t = tan(a / 2): cos a - 1 = -2 t^2 / (1 + t^2) and sin a = 2 t / (1 + t^2).
+    """
+    tangent = np.tan(0.5 * angle.real)
+    sine = 2 * tangent / (1 + tangent * tangent)
+    falling = np.expm1(-angle.imag)
+    solved = np.empty(angle.shape, dtype=np.complex128)
+    solved.real, solved.imag = falling - tangent * sine * (1 + falling), sine * (1 + falling)
+    return solved
+
+
+def _unit(angle: Reals) -> Complexes:
+    """e^(i angle)."""
+    solved = np.empty(angle.shape, dtype=np.complex128)
+    solved.real, solved.imag = np.cos(angle), np.sin(angle)
+    return solved
+
+
+def blocks_of(frequencies: Reals) -> tuple[Reals, Reals]:
+    """Far and near frequencies, increasing, whose sums are or include these.
+
+    Where they are multiples of one step there are few far ones, none of which is of no use.
+    """
+    gaps = np.diff(frequencies)
+    step = float(gaps[gaps > 0].min(initial=np.inf))
+    step = step if math.isfinite(step) else 1.0
+    multiples, within = np.rint(frequencies / step), math.isqrt(len(frequencies))
+    blocks = np.unique(multiples // within)
+    crowded = len(blocks) * within <= 4 * len(frequencies)
+    if within > 1 and crowded and np.array_equal(multiples * step, frequencies):
+        return blocks * (within * step), step * np.arange(within)
+    return frequencies, np.zeros(1)
+
+
+def waves_at(grid: RaisedGrid, frequencies: Reals) -> Complexes:
+    """r^(iu) - 1 at any frequencies, on a middle axis."""
+    return _wave(frequencies[:, None] * grid.ratio[:, None, :])
+
+
+def nodes(
+    parts: Parts,
+    grid: RaisedGrid,
+    waved: Waves,
+    frequency: Reals,
+    power: Reals,
+    log_step_error: Reals,
+) -> Line:
+    """log M of one copy at the nodes of one direction, shape (m p, far near).
+
+    With terms of modulus T0 = |w| and T1 = |w r^p|, good to a relative e, the sum of w (r^z - 1) is off by at most
+    (|p| + u) times the sum of (T0 + T1) (e |log r| + d), d the error of log r: both |e^x - 1| and the effect of that
+    error are below that.
+
+    Args:
+        parts: The losses.
+        grid: Their grid.
+        waved: The waves on it.
+        frequency: Those of the nodes, shape (m p, far near) or (far near,).
+        power: order + 1 when removing; -order when adding.
+        log_step_error: log of a bound on what the step of the grid leaves out.
+    """
+    count, points = waved.blocks.shape[1] * waved.within.shape[1], grid.x.shape[1]
+    chunk = _chunk(points, count)
+    chunk = chunk if points // chunk * count <= _MOST_SUMS else points
+    terms = _terms(grid, power, chunk)
+    within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
+    single = np.add.reduce(within, axis=-1)[:, None, :]
+    within += terms.tilted[:, None, :]
+    product = (_products(waved.blocks, within, chunk) + single).reshape(len(power), count)
+    x = terms.rise.real + product.real + np.expm1(-terms.shift)
+    # M at the conjugate is the conjugate.
+    y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
+    size = np.abs(power) + frequency
+    omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(
+        parts, grid, power, terms.shift
+    )
+    error = terms.slanting * size + omitted + U * (4 * np.abs(x) + 8 * np.minimum(terms.shift, 1.0))
+    line = guarded(x, y, error, log_one_plus(x, y))
+    return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
+
+
+def _products(blocks: Complexes, within: Complexes, chunk: int) -> Complexes:
+    """The sums over the points of far times near, shape (m, far, near): over chunks first, so that they round less."""
+    split = [
+        each.reshape(*each.shape[:2], -1, chunk).transpose(0, 2, 1, 3) for each in (blocks, within)
+    ]
+    left, right = (
+        np.ascontiguousarray(split[0]),
+        np.ascontiguousarray(split[1].transpose(0, 1, 3, 2)),
+    )
+    return np.add.reduce(product(left, right), axis=1)
+
+
+def _chunk(points: int, count: int) -> int:
+    """A divisor of the points, so small that no product of `count` nodes wakes the threads of a BLAS."""
+    most = max(min(points if points <= _SHORT else _MOST_CHUNK, _SERIAL // count), 1)
+    return next(size for size in range(most, 0, -1) if points % size == 0)
+
+
+class _Terms(NamedTuple):
+    """Sums at a real power, in units of e^shift: w r^p of each point, the sum of w (r^p - 1), and that of errors."""
+
+    shift: Reals
+    tilted: Complexes
+    rise: Complexes
+    slanting: Reals
+
+
+def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
+    moved = power * grid.ratio
+    exponent = grid.log_weight + moved.real
+    shift = np.maximum(row_tops(exponent), 0.0)
+    size, own = np.exp(exponent - shift), np.exp(grid.log_weight - shift)
+    weight, tilted = own * grid.turn, size * _unit(moved.imag + grid.phase)
+    within: Complexes = np.multiply(weight, _excess(np.minimum(moved.real, 1.0), moved.imag))
+    rise = np.where(moved.real < 1, within, tilted - weight)
+    total = np.add.reduce(rise, axis=-1, keepdims=True)
+    wide = np.abs(power) * grid.size
+    relative = (
+        U * (1.5 * chunk + moved.shape[-1] / chunk + 70 + 5 * _LEVELS + 4 * wide + shift)
+        + grid.weight_error
+    )
+    slanting = row_dots(size + own, relative * grid.size + grid.ratio_error) * 1.001
+    return _Terms(shift, tilted, total, slanting)
+
+
+def _excess(real: Reals, imaginary: Reals) -> Complexes:
+    """e^(a + ib) - 1, relative error at most 36 U of |a + ib| max(1, e^a)."""
+    rise, half = np.expm1(real), np.sin(imaginary / 2)
+    solved = np.empty(rise.shape, dtype=np.complex128)
+    solved.real, solved.imag = rise - 2 * (1 + rise) * half * half, (1 + rise) * np.sin(imaginary)
+    return solved
+
+
+def _outside(parts: Parts, grid: RaisedGrid, power: Reals, shift: Reals) -> Reals:
+    """A bound on the sums of |n r^p| and of |n| beyond the grid, in units of e^shift.
+
+    Up to theta = pi / 2 the slope of log |n r^p| is (p w - x) / s^2, where w in [0, 1] is the real part of
+    q e^(z + i theta) / r and rises with x: so terms fall at a rate of their own at least.
+    """
+    s2, first, last = parts.noise**2, grid.x[:, :1], grid.x[:, -1:]
+    odds = np.exp((2 * first - 1) / (2 * s2) + np.log(parts.rate) - np.log1p(-parts.rate))
+    cosine = np.cos(grid.theta)
+    share = odds * (cosine + odds) / (1 + odds * (2 * cosine + odds)) * (1 + 1e-9)
+    solved = np.zeros_like(s2)
+    for each in (power, np.zeros_like(power)):
+        left = grid.log_weight[:, :1] + each * grid.ratio.real[:, :1] - shift
+        right = grid.log_weight[:, -1:] + each * grid.ratio.real[:, -1:] - shift
+        falling_left = grid.step * (-first - np.maximum(-each, 0.0) * share) / s2
+        falling_right = grid.step * (last - np.maximum(each, 0.0)) / s2
+        solved = solved + _tail(left, falling_left) + _tail(right, falling_right)
+    return solved * (1 + 1e-9)
+
+
+def _tail(log_term: Reals, falling: Reals) -> Reals:
+    """e^log_term (q + q^2 + ...) for q = e^-falling; infinite where terms do not fall."""
+    rate = np.expm1(np.minimum(np.maximum(falling, 1e-300), 700.0))
+    return np.where(falling > 0, np.exp(np.minimum(log_term, 700.0)) / rate, math.inf)
