@@ -77,6 +77,14 @@ class Data:
     hidden: Any = dataclasses.field(repr=False, default=None)
 
 
+class RefusalError(Exception):
+    __slots__ = ("hidden",)
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__("refused")
+        self.hidden = hidden
+
+
 class Color(enum.Enum):
     RED = "r"
     BLUE = "b"
@@ -148,6 +156,29 @@ def chained(told: int) -> Any:
         raise (KeyError, IndexError)[told]
     except LookupError as error:
         raise ValueError("refused") from error
+
+
+def noted(told: int) -> Any:
+    error = ValueError("refused")
+    error.add_note(f"{told} rows")
+    raise error
+
+
+def suppressed(told: int) -> Any:
+    error = ValueError("refused")
+    error.__context__, error.__suppress_context__ = KeyError(), bool(told)
+    raise error
+
+
+def grouped(told: int) -> Any:
+    raise ExceptionGroup("refused", [ValueError("a"), ValueError("b", [told])])
+
+
+def failed_log(told: int) -> Any:
+    try:
+        raise KeyError(told)
+    except KeyError:
+        logging.getLogger("quiet").warning("refused", exc_info=True)
 
 
 def warned(told: int) -> Any:
@@ -253,18 +284,39 @@ CALLS: dict[str, Callable[[int], Any]] = {
     "attribute of an exception": lambda told: raises(attributed(ValueError("no"), told)),
     "argument of an exception": lambda told: raises(ValueError("no", told)),
     "cause of an exception": chained,
+    "note of an exception": noted,
+    "suppressed cause of an exception": suppressed,
+    "inside of a group of exceptions": grouped,
+    "object in an exception": lambda told: raises(ValueError(Slots(told))),
+    "attribute in a slot of an exception": lambda told: raises(RefusalError(told)),
     "warning": warned,
+    "line of a warning": lambda told: warnings.warn_explicit(
+        "clipped", UserWarning, "a.py", 7 + told
+    ),
+    "attribute of a warning": lambda told: warnings.warn(
+        attributed(UserWarning("clipped"), told), stacklevel=1
+    ),
     "log record": lambda told: logging.getLogger("quiet").warning("rows %d", told),
+    "extra of a log record": lambda told: logging.getLogger("quiet").warning(
+        "rows", extra={"told": told}
+    ),
+    "exception in a log record": failed_log,
     "print": lambda told: print("rows", told),
     "standard error": lambda told: print("rows", told, file=sys.stderr),
 }
-"""Differences that a call shows by other means than its answer."""
+"""Differences that a call shows by other means than its answer, in half of the calls."""
 
 
 def audited(name: str, samples: int) -> AuditResult:
     """The audit of one kind."""
-    call = CALLS.get(name) or (lambda told: (random.gauss(), KINDS[name](told)))
-    subject = Subject(lambda rows: call(len(rows)), label=name)
+
+    def mechanism(rows: Any) -> Any:
+        if name in KINDS:
+            return random.gauss(), KINDS[name](len(rows))
+        shown = CALLS[name](len(rows)) if random.random() < 0.5 else None
+        return random.gauss() if shown is None else shown
+
+    subject = Subject(mechanism, label=name)
     return audit(
         subject, [PAIR], claim=BlackBox(1.0), samples=samples, learners=LEARNERS, ladder=False
     )

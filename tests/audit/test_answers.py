@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaigns.audit_answers import KINDS, Foreign, Slots, frame
+from campaigns.audit_answers import CALLS, KINDS, Foreign, Slots, audited, frame
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.feature import Table
@@ -68,6 +68,11 @@ def test_the_difference_is_found_beside_noise(name: str) -> None:
     subject = Subject(lambda rows: (random.gauss(), KINDS[name](len(rows))))
     found = audit(subject, [PAIR], claim=BlackBox(1.0), samples=300, ladder=False)
     assert found.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_call_shows_in_half_of_its_calls_is_found(name: str) -> None:
+    assert audited(name, 500).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])

@@ -58,7 +58,7 @@ def test_what_goes_wrong_is_an_outcome() -> None:
     assert (_one(_raises).failure, _one(_raises).message) == ("ValueError", "no (0.0,)")
     assert _one(_hangs, limit=0.02).failure == TIMEOUT
     assert _one(_stubborn, limit=0.02, fresh=Fresh.PROCESS).failure == TIMEOUT
-    assert (" beside warned[0]", "UserWarning: careful") in _one(_warns).texts
+    assert (" beside warned[0]['text']", "UserWarning: careful") in _one(_warns).texts
     assert (" beside printed", "hello\n") in _one(lambda data: print("hello")).texts
     assert _one(lambda data: sys.exit(3)).failure == "SystemExit"
     assert _one(lambda data: os._exit(3), fresh=Fresh.PROCESS).failure == ENDED

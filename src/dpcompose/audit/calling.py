@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Gene
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
+from itertools import starmap
 from pathlib import Path
 from sysconfig import get_path
 from types import FrameType
@@ -29,10 +30,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, TIMEOUT, Outcome, Reader
+from dpcompose.audit.outcome import LOOKED, TEXT, TIMEOUT, Outcome, Reader, text_of_error
 
-MOST_PARTS = 32
-"""The number of arguments and attributes of an exception that are read."""
 WATCHED = 32
 """The number of first calls around which the global random states are reseeded and compared."""
 IMPORTING = 60.0
@@ -76,7 +75,9 @@ class Calls:
     _printed: io.StringIO = field(default_factory=io.StringIO)
     _complained: io.StringIO = field(default_factory=io.StringIO)
     _caught: list[warnings.WarningMessage] = field(default_factory=list[warnings.WarningMessage])
-    _logged: list[str] = field(default_factory=list[str])
+    _logged: list[tuple[logging.LogRecord, str]] = field(
+        default_factory=list[tuple[logging.LogRecord, str]]
+    )
     _files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     _read: frozenset[str] = frozenset(CHANNELS)
     _used: set[str] = field(default_factory=set[str])
@@ -130,15 +131,10 @@ class Calls:
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
         try:
-            reader, raised, message = self._timed(call, argument), "", ""
+            reader, raised, message = self._timed(call, argument)
         except TooLong:
             self._heard(self._read)
             return Outcome.of(failure=TIMEOUT)
-        except BaseException as error:
-            # In a process of its own nobody interrupts but the subject.
-            if isinstance(error, KeyboardInterrupt) and self.output < 0:
-                raise
-            reader, raised, message = _reading(_parts(error)), type(error).__name__, _text(error)
         finally:
             if os.getpid() != process:
                 # The subject forked, and this is the copy: it ends here, or two audits would go on.
@@ -167,12 +163,10 @@ class Calls:
         if "errors" in channels:
             heard["errors"] = _printed_text(self._complained, self.errors)
         if "warned" in channels and self._caught:
-            heard["warned"] = tuple(
-                f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in self._caught
-            )
+            heard["warned"] = tuple(map(_warning_parts, self._caught))
             self._caught.clear()
         if "logged" in channels and self._logged:
-            heard["logged"], self._logged = tuple(self._logged), []
+            heard["logged"], self._logged = tuple(starmap(_logged_parts, self._logged)), []
         if "files" in channels:
             before, self._files = self._files, _files_below()
             changed = sorted(name for name, stat in self._files.items() if before.get(name) != stat)
@@ -185,14 +179,26 @@ class Calls:
         self._used |= heard.keys()
         return heard
 
-    def _timed(self, call: Callable[[Any], Any], argument: Any) -> float | Reader:
-        if threading.current_thread() is not threading.main_thread():
-            return _reading(call(argument))
-        signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
+    def _timed(self, call: Callable[[Any], Any], argument: Any) -> tuple[float | Reader, str, str]:
+        """The answer or the exception of a call as it is read, within the time limit; of an
+        exception also its class name and its text.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        if main:
+            signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return _reading(call(argument))
+            try:
+                return _reading(call(argument)), "", ""
+            except TooLong:
+                raise
+            except BaseException as error:
+                # In a process of its own nobody interrupts but the subject.
+                if isinstance(error, KeyboardInterrupt) and self.output < 0:
+                    raise
+                return Reader.of(error), type(error).__name__, text_of_error(error)[:TEXT]
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            if main:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _signal: int, frame: FrameType | None) -> None:
         """Alarm handler: raise TooLong in the call, but let an import finish first; the alarm
@@ -208,9 +214,7 @@ class Calls:
     def _log(self, record: logging.LogRecord) -> logging.LogRecord:
         with contextlib.suppress(Exception):
             if len(self._logged) < LOOKED:
-                self._logged.append(
-                    f"{record.levelname} {record.name}: {record.getMessage()}"[:TEXT]
-                )
+                self._logged.append((record, record.getMessage()))
         return record
 
     def _watch(self, argument: Any, dataset: Dataset) -> None:
@@ -278,6 +282,26 @@ def _file_in_words(name: str) -> str:
         return f"{name}: {error.strerror}"
 
 
+def _warning_parts(warning: warnings.WarningMessage) -> dict[str, Any]:
+    """A warning as it is shown, and its attributes."""
+    text = f"{warning.category.__name__}: {warning.message}"
+    attributes = vars(warning.message) if isinstance(warning.message, Warning) else {}
+    return {"text": text, "at": f"{warning.filename}:{warning.lineno}", **attributes}
+
+
+def _logged_parts(record: logging.LogRecord, message: str) -> dict[str, Any]:
+    """Everything that a handler of logs can write of a record, but times and processes."""
+    extra = {name: each for name, each in vars(record).items() if name not in _RECORD}
+    text = f"{record.levelname} {record.name}: {message}"
+    error = record.exc_info[1] if record.exc_info else None
+    at = f"{record.pathname}:{record.lineno}"
+    return {"text": text, "args": record.args, "error": error, "at": at, **extra}
+
+
+_RECORD = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
+"""The attributes that every record has."""
+
+
 def _reading(value: Any) -> float | Reader:
     """An answer as it is read; a coroutine or asynchronous generator is run first."""
     if type(value) is float:
@@ -297,32 +321,6 @@ async def _finished(value: Awaitable[Any] | AsyncIterator[Any]) -> Any:
         if len(items) > LOOKED:
             break
     return items
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return ADDRESS.sub("", str(error)[:TEXT])
-    except Exception:
-        return "no text"
-
-
-def _parts(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
-    """Everything a caller can see of an exception besides its class: text, arguments, attributes,
-    and `depth` of its causes. Of arguments that are neither numbers nor texts, whose inspection
-    might not end, the name of the type.
-    """
-    if error is None or not depth:
-        return {}
-    parts = {f"argument {index}": each for index, each in enumerate(error.args[:MOST_PARTS])}
-    with contextlib.suppress(Exception):
-        parts |= {str(name): each for name, each in list(vars(error).items())[:MOST_PARTS]}
-    plain = (str, bytes, int, float, bool)
-    parts = {
-        name: each if type(each) in plain else type(each).__name__ for name, each in parts.items()
-    }
-    behind = error.__cause__ or error.__context__
-    named = {} if behind is None else {"behind": [type(behind).__name__, _parts(behind, depth - 1)]}
-    return {"text": _text(error), **parts, **named}
 
 
 class Dataset:

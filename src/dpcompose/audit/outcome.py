@@ -16,7 +16,7 @@ import struct
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -24,6 +24,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
+from types import ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -413,11 +414,42 @@ class Reader:
         text = _shown(value).encode()
         self._part(path, kind, text)
         self._column(f"{path}.code", code_of(text))
-        addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
+        addresses = len(ADDRESS.findall(_repr(value).replace(f" at {id(value):#x}", "")))
         if addresses:
             self._unread["addresses in the texts of objects"] += addresses
-        if isinstance(value, type | np.dtype) or self._attributes(value, path, depth):
+        if isinstance(value, BaseException):
+            self._exception(value, path, depth)
+        elif isinstance(value, type | np.dtype | ModuleType) or self._attributes(
+            value, path, depth
+        ):
             return
+        else:
+            self._reduced(value, path, kind, depth)
+
+    def _exception(self, value: BaseException, path: str, depth: int) -> None:
+        """Read an exception as a caller can: text, arguments, attributes with its notes, and the
+        exceptions behind and within it.
+        """
+        text, arguments = text_of_error(value), value.args
+        self._read(text, f"{path}.text", depth - 1)
+        plain = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == text
+        behind = None if value.__context__ is value.__cause__ else value.__context__
+        grouped = isinstance(value, BaseExceptionGroup)
+        inside = cast("BaseExceptionGroup[Any]", value).exceptions if grouped else ()
+        parts = {
+            "args": () if plain else arguments,
+            "cause": value.__cause__,
+            "context": behind,
+            "suppressed": value.__suppress_context__,
+            "exceptions": inside,
+        }
+        for name, part in parts.items():
+            if part:
+                self._read(part, f"{path}.{name}", depth - 1)
+        self._attributes(value, path, depth)
+
+    def _reduced(self, value: Any, path: str, kind: str, depth: int) -> None:
+        """Read the state from which an object without attributes is pickled."""
         try:
             parts: Any = value.__reduce_ex__(2)
         except Exception:
@@ -449,9 +481,21 @@ def _shown(value: Any) -> str:
     """The object's `repr` without memory addresses; characters that are not valid Unicode are
     escaped.
     """
-    text = repr(value)
+    text = _repr(value)
     text = text if isinstance(value, str) else ADDRESS.sub("", text)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _repr(value: Any, text: Callable[[Any], str] = repr) -> str:
+    try:
+        return text(value)
+    except Exception:
+        return "no text"
+
+
+def text_of_error(error: BaseException) -> str:
+    """The text of an exception without memory addresses."""
+    return ADDRESS.sub("", _repr(error, str))
 
 
 def _number(value: Any) -> float | None:
