@@ -1,4 +1,4 @@
-"""Seventy-six kinds of answers that differ in one detail: each is refuted beside noise, or named as unread.
+"""More than a hundred kinds of answers that differ in one detail: each is refuted beside noise, or named as unread.
 
     python -m campaigns.audit_answers [--samples 500] [--only TEXT]
 
@@ -12,17 +12,21 @@ from __future__ import annotations
 import argparse
 import array
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import functools
+import io
 import ipaddress
 import logging
+import os
 import pathlib
 import random
 import sys
+import tempfile
 import types
 import uuid
 import warnings
@@ -158,6 +162,51 @@ def chained(told: int) -> Any:
         raise ValueError("refused") from error
 
 
+def written_text(told: int) -> Any:
+    file = io.StringIO()
+    file.write(str(told))
+    return file
+
+
+def frozen_dates(*dates: str) -> Any:
+    return pd.DatetimeIndex(dates)
+
+
+def flagged(told: int) -> Any:
+    table = frame(0)
+    table.flags.allows_duplicate_labels = not told
+    return table
+
+
+def file_of(text: str, name: str = "file", mode: int = 0o644) -> None:
+    pathlib.Path(name).write_text(text)
+    pathlib.Path(name).chmod(mode)
+
+
+def appended(told: int) -> None:
+    with open("appended", "a") as file:
+        file.write(f"{random.random()} seconds, {told} rows\n")
+
+
+def linked(told: int) -> None:
+    pathlib.Path("link").unlink(missing_ok=True)
+    pathlib.Path("link").symlink_to(f"target {told}")
+
+
+def folder(told: int) -> None:
+    pathlib.Path("folder").mkdir(exist_ok=True)
+    if told:
+        pathlib.Path("folder").rmdir()
+
+
+def moved(told: int) -> None:
+    pathlib.Path("inner").mkdir(exist_ok=True)
+    if os.path.basename(os.getcwd()) == "inner":
+        os.chdir("..")
+    if told:
+        os.chdir("inner")
+
+
 def noted(told: int) -> Any:
     error = ValueError("refused")
     error.add_note(f"{told} rows")
@@ -201,6 +250,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "order of types": lambda told: [1, 1.0] if told else [1.0, 1],
     "last bit": lambda told: 1.0 + told * 2.0**-52,
     "large integer": lambda told: (1 << 300) + told,
+    "large integer of numpy": lambda told: np.uint64(2**63 + told),
+    "large integer of an array": lambda told: np.array([2**60 + told]),
+    "last bit of a long double": lambda told: np.longdouble(1) + told * np.longdouble(2) ** -60,
     "middle of a large integer": lambda told: (1 << 300) + (told << 137),
     "imaginary part": lambda told: complex(0, told),
     "fraction": lambda told: fractions.Fraction(10**30 + told, 10**30),
@@ -268,6 +320,14 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "own iterator": Lines,
     "reduced object": Lazy,
     "namespace": lambda told: types.SimpleNamespace(a=told),
+    "text in memory": lambda told: io.StringIO(str(told)),
+    "text in memory, at its end": written_text,
+    "class made in a call": lambda told: type("Made", (), {"told": told}),
+    "field of a class made in a call": lambda told: type("Made", (), {"told": told})(),
+    "inner slot": lambda told: Slots(Slots(told)),
+    "frequency of an index": lambda told: (pd.date_range if told else frozen_dates)("2020-01-01", "2020-01-02"),
+    "flag of a table": flagged,
+    "unused entry of an arrow dictionary": lambda told: pa.DictionaryArray.from_arrays([0], ["x", f"y{told}"]),
     "path": lambda told: pathlib.PurePath(str(told)),
     "identifier": lambda told: uuid.UUID(int=told),
     "network": ipaddress.ip_address,
@@ -301,6 +361,16 @@ CALLS: dict[str, Callable[[int], Any]] = {
         "rows", extra={"told": told}
     ),
     "exception in a log record": failed_log,
+    "contents of a file": lambda told: file_of(f"{random.random():.9f} {told}"),
+    "middle of a file": lambda told: file_of("a" * 9000 + str(told) + "a" * 9000),
+    "line appended to a file": appended,
+    "mode of a file": lambda told: file_of("", mode=0o644 if told else 0o600),
+    "hidden file": lambda told: file_of(str(told), ".hidden"),
+    "target of a link": linked,
+    "empty folder": folder,
+    "variable of the environment": lambda told: os.environ.update(TOLD=str(told)),
+    "working folder": moved,
+    "end of a long print": lambda told: print("a" * 6000 + str(told)),
     "print": lambda told: print("rows", told),
     "standard error": lambda told: print("rows", told, file=sys.stderr),
 }
@@ -333,7 +403,8 @@ def main() -> int:
     logging.getLogger("quiet").addHandler(logging.NullHandler())
     counts = collections.Counter[str]()
     for name in (each for each in (*KINDS, *CALLS) if options.only in each):
-        result = audited(name, options.samples)
+        with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
+            result = audited(name, options.samples)
         unread = "" if result.verdict is Verdict.REFUTED else ", ".join(result.unread)
         verdict = (
             "refuted" if result.verdict is Verdict.REFUTED else "unread" if unread else "MISSED"

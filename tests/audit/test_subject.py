@@ -108,7 +108,8 @@ def test_types_zeros_and_payloads_differ() -> None:
     assert len(set(whole.score(rows).tolist())) == len(rows)
 
 
-def test_datasets_and_random_states_stay() -> None:
+def test_datasets_and_random_states_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     pair, before = Pair([0.0], [1.0]), random.getstate()
     subject = Subject(lambda data: data.append(random.seed(1)))
     subject.draw(pair, COINS)
@@ -244,6 +245,7 @@ def test_what_a_file_holds_and_imports_is_made_anew(
     (tmp_path / "helping_noise.py").write_text(HELPING)
     (tmp_path / "holding_noise.py").write_text(HELD)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
     held = importlib.import_module("holding_noise")
     for told in (held.part, held.bound):
         subject = Subject(told, fresh=Fresh.PROCESS)

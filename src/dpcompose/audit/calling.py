@@ -13,6 +13,7 @@ import os
 import pickle
 import random
 import signal
+import stat
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Gene
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
-from itertools import starmap
+from itertools import islice, starmap
 from pathlib import Path
 from sysconfig import get_path
 from types import FrameType
@@ -36,9 +37,9 @@ WATCHED = 32
 """The number of first calls around which the global random states are reseeded and compared."""
 IMPORTING = 60.0
 """Seconds for an import within a call: an interrupted one would leave a library half loaded."""
-MOST_FILES, MOST_CHANGED = 256, 16
-"""Files below the working directory that are watched, and changed files reported per call."""
-CHANNELS = ("printed", "errors", "warned", "logged", "files")
+MOST_FILES = 256
+"""Files and folders below the working folder that are watched."""
+CHANNELS = ("printed", "errors", "warned", "logged", "files", "environment")
 """The side channels beside an answer; once a call has used one, it is read after every call."""
 
 
@@ -78,7 +79,9 @@ class Calls:
     _logged: list[tuple[logging.LogRecord, str]] = field(
         default_factory=list[tuple[logging.LogRecord, str]]
     )
-    _files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    _folder: str = field(default_factory=os.getcwd)
+    _files: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
+    _variables: dict[str, str] = field(default_factory=dict[str, str])
     _read: frozenset[str] = frozenset(CHANNELS)
     _used: set[str] = field(default_factory=set[str])
     _begins: float = 0.0
@@ -100,7 +103,9 @@ class Calls:
         logging.setLogRecordFactory(
             lambda *arguments, **named: self._log(make(*arguments, **named))
         )
-        self._files = _files_below()
+        self._files, self._variables = _files_below(self._folder), _environment()
+        if len(self._files) == MOST_FILES:
+            self.notes.add(f"only {MOST_FILES} files below the working folder are looked at")
         with (
             contextlib.redirect_stdout(self._printed),
             contextlib.redirect_stderr(self._complained),
@@ -168,13 +173,19 @@ class Calls:
         if "logged" in channels and self._logged:
             heard["logged"], self._logged = tuple(starmap(_logged_parts, self._logged)), []
         if "files" in channels:
-            before, self._files = self._files, _files_below()
-            changed = sorted(name for name, stat in self._files.items() if before.get(name) != stat)
-            gone = sorted(before.keys() - self._files.keys())
-            heard["files"] = (
-                *map(_file_in_words, changed[:MOST_CHANGED]),
-                *(f"{name} is gone" for name in gone[:MOST_CHANGED]),
-            )
+            before, now = self._files, _files_below(self._folder)
+            heard["files"] = {
+                name.removeprefix(self._folder): _file_parts(name, before.get(name), now[name])
+                if name in now
+                else "gone"
+                for name in sorted(before.keys() | now.keys())
+                if name not in now or _unlike(before.get(name), now[name])
+            }
+            self._files = now
+        if "environment" in channels:
+            earlier, self._variables = self._variables, _environment()
+            changed = dict(self._variables.items() ^ earlier.items())
+            heard["environment"] = {name: self._variables.get(name) for name in sorted(changed)}
         heard = {name: seen for name, seen in heard.items() if seen}
         self._used |= heard.keys()
         return heard
@@ -237,49 +248,64 @@ def _printed_text(printed: io.StringIO, file: int) -> str:
     below = _written(file)
     if not printed.tell():
         return below
-    text = printed.getvalue()[:TEXT]
+    text = printed.getvalue()
     printed.seek(0)
     printed.truncate()
-    return (text + below)[:TEXT]
+    return text + below
 
 
 def _written(file: int) -> str:
-    if file < 0 or not os.lseek(file, 0, os.SEEK_END):
+    if file < 0 or not (size := os.lseek(file, 0, os.SEEK_END)):
         return ""
-    text = os.pread(file, TEXT, 0).decode("utf-8", "replace")
+    text = os.pread(file, size, 0).decode("utf-8", "replace")
     os.lseek(file, 0, os.SEEK_SET)
     os.ftruncate(file, 0)
     return text
 
 
-def _files_below() -> dict[str, tuple[int, int]]:
-    """Modification time and size of up to MOST_FILES files below the working directory; hidden and
-    cached ones are skipped.
+def _files_below(folder: str) -> dict[str, os.stat_result]:
+    """The state of up to MOST_FILES files and folders below a folder; folders whose names begin with
+    a point or two underscores are not entered.
     """
-    found, folders = dict[str, tuple[int, int]](), deque(["."])
+    found, folders = dict[str, os.stat_result](), deque([folder])
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
-            for entry in entries:
-                if entry.name.startswith((".", "__")):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
+            for entry in islice(entries, MOST_FILES - len(found)):
+                found[entry.path] = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False) and entry.name[:1] not in "._":
                     folders.append(entry.path)
-                    continue
-                if len(found) >= MOST_FILES:
-                    return found
-                stat = entry.stat(follow_symlinks=False)
-                found[entry.path] = stat.st_mtime_ns, stat.st_size
     return found
 
 
-def _file_in_words(name: str) -> str:
-    """A file's name, and the end of its contents or the error that prevents reading it."""
+def _unlike(one: os.stat_result | None, other: os.stat_result) -> bool:
+    """Whether a file was changed; a folder changes with its mode only."""
+    if one is None or one.st_mode != other.st_mode or stat.S_ISDIR(other.st_mode):
+        return one is None or one.st_mode != other.st_mode
+    return (one.st_mtime_ns, one.st_size) != (other.st_mtime_ns, other.st_size)
+
+
+def _file_parts(name: str, before: os.stat_result | None, now: os.stat_result) -> dict[str, Any]:
+    """The mode of a file, what it has in addition to its earlier size, and all of it; of a link the
+    target, or the error that prevents reading it.
+    """
+    parts: dict[str, Any] = {"mode": now.st_mode}
     try:
-        with open(name, "rb") as file:
-            file.seek(-min(TEXT, os.fstat(file.fileno()).st_size), os.SEEK_END)
-            return f"{name}: {file.read(TEXT).decode('utf-8', 'replace')}"
+        if stat.S_ISLNK(now.st_mode):
+            parts["target"] = os.readlink(name)
+        elif stat.S_ISREG(now.st_mode):
+            whole = Path(name).read_bytes()
+            begin = before.st_size if before and before.st_size < len(whole) else 0
+            parts |= {"text": whole[begin:].decode("utf-8", "replace"), "whole": whole}
     except OSError as error:
-        return f"{name}: {error.strerror}"
+        parts["error"] = error.strerror
+    return parts
+
+
+def _environment() -> dict[str, str]:
+    """The variables of the environment, and the working folder."""
+    with contextlib.suppress(OSError):
+        return {"working folder": os.getcwd(), **os.environ}
+    return dict(os.environ)
 
 
 def _warning_parts(warning: warnings.WarningMessage) -> dict[str, Any]:
@@ -294,7 +320,7 @@ def _logged_parts(record: logging.LogRecord, message: str) -> dict[str, Any]:
     extra = {name: each for name, each in vars(record).items() if name not in _RECORD}
     text = f"{record.levelname} {record.name}: {message}"
     error = record.exc_info[1] if record.exc_info else None
-    at = f"{record.pathname}:{record.lineno}"
+    at = f"{record.pathname}:{record.lineno}", record.stack_info
     return {"text": text, "args": record.args, "error": error, "at": at, **extra}
 
 

@@ -13,6 +13,7 @@ import marshal
 import math
 import re
 import struct
+import sys
 import zlib
 from array import array
 from collections import Counter
@@ -24,7 +25,8 @@ from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
-from types import ModuleType
+from operator import attrgetter
+from types import GeneratorType, ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -40,8 +42,20 @@ FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
 """Numbers after the first LEAVES and characters of texts for learners; parts of an answer read."""
 NUMBERS, NESTED, LONGEST = 8, 12, 1 << 20
 """Numerals of a text as columns; nesting levels of labels; items that enter the hash of a collection."""
-LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
-TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
+LABELS = (
+    "name",
+    "names",
+    "dtype",
+    "categories",
+    "ordered",
+    "type",
+    "freq",
+    "dictionary",
+    "null_count",
+)
+TABLE_LABELS = (
+    *LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs", "flags.allows_duplicate_labels",
+)  # fmt: skip
 """Attributes of pandas, polars and pyarrow beside the values: of a series or index, and of a table."""
 BUILT_IN = ("default_factory", "maxlen", "typecode", "format")
 """What containers of the standard library have beside their items, and no attribute shows."""
@@ -249,6 +263,9 @@ class Reader:
             self._items(value, path, kind, depth)
         elif isinstance(value, Iterator):
             self._drained(cast("Iterator[Any]", value), path, kind, depth)
+            attributes = False
+            if not isinstance(value, GeneratorType) and not self._attributes(value, path, depth):
+                self._reduced(value, path, kind, depth)
         else:
             attributes = False
             table = isinstance(value, _Array) and not isinstance(value, type)
@@ -258,14 +275,15 @@ class Reader:
             self._built_in(value, path, depth)
 
     def _scalar(self, value: Any, path: str, kind: str) -> None:
-        text = _shown(value).encode()
-        self._part(path, kind, text, _number(value))
+        text, number = _shown(value).encode(), _number(value)
+        exact = value.item() if isinstance(value, np.integer) else value
+        self._part(path, kind, text, number)
         if isinstance(value, complex | np.complexfloating):
             self._column(f"{path}.imag", float(cast("complex", value).imag))
-        elif isinstance(value, int) and value.bit_length() > 53:
-            digits = f"{abs(value):x}"[::-1]
+        elif isinstance(exact, int) and exact.bit_length() > 53:
+            digits = f"{abs(exact):x}"[::-1]
             self._letter(path, digits[:LETTERS], len(digits))
-        elif value is not None and not isinstance(value, int | np.number):
+        elif value is not None and (not isinstance(value, int | np.number) or number != exact):
             self._column(f"{path}.code", code_of(text))
 
     def _text(self, value: str | bytes | bytearray, path: str, kind: str) -> None:
@@ -353,9 +371,11 @@ class Reader:
         labels = dict[str, Any]()
         for name in TABLE_LABELS if depth > NESTED else LABELS:
             with suppress(Exception):
-                label = getattr(value, name)
+                label = attrgetter(name)(value)
                 if not callable(label) or isinstance(label, type):
                     labels[name] = label
+        if labels.get("null_count"):
+            self._unread["bytes behind nulls"] += 1
         inside = min(depth - 1, NESTED)
         for name, label in labels.items():
             self._column(f"{path}.{name}.all.code", code_of(self._hashed(label, inside)))
@@ -365,7 +385,7 @@ class Reader:
 
     def _array(self, value: np.ndarray, path: str, kind: str, depth: int) -> None:
         flat, size = np.asarray(value).reshape(-1), value.size
-        plain, step = flat.dtype.kind in "fiub", max(1, size // LONGEST)
+        plain, step = _exact(flat), max(1, size // LONGEST)
         whole = (
             np.ascontiguousarray(flat[::step]).tobytes() if plain or flat.dtype.kind == "c" else b""
         )
@@ -417,6 +437,8 @@ class Reader:
         addresses = len(ADDRESS.findall(_repr(value).replace(f" at {id(value):#x}", "")))
         if addresses:
             self._unread["addresses in the texts of objects"] += addresses
+        if not _is_named(value if isinstance(value, type) else type(value)):
+            self._unread["inside of a class that has no name in a module"] += 1
         if isinstance(value, BaseException):
             self._exception(value, path, depth)
         elif isinstance(value, type | np.dtype | ModuleType) or self._attributes(
@@ -468,6 +490,27 @@ class Reader:
             if len(fields) > LOOKED:
                 self._unread[f"attributes after the first {LOOKED:,}"] += len(fields) - LOOKED
         return count > 0
+
+
+def _exact(numbers: np.ndarray) -> bool:
+    """Whether these are numbers that floats hold exactly."""
+    if numbers.dtype.kind not in "fiub":
+        return False
+    with np.errstate(invalid="ignore"):
+        again = numbers.astype(np.float64).astype(numbers.dtype)
+    return numbers.dtype == np.float64 or np.array_equal(again, numbers, equal_nan=True)
+
+
+def _is_named(kind: type) -> bool:
+    """Whether a class is the one of its name in its module, so that its name says what it is."""
+    within: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        within = getattr(within, name, None)
+    return within is kind or not kind.__flags__ & _HEAP
+
+
+_HEAP = 1 << 9
+"""The flag of classes that a program has made, among those of Python itself."""
 
 
 class _FullError(Exception):
