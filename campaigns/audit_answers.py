@@ -1,4 +1,4 @@
-"""Seventy-six kinds of answers that differ in one detail: each is refuted beside noise, or named as unread.
+"""More than a hundred kinds of answers that differ in one detail: each is refuted beside noise, or named as unread.
 
     python -m campaigns.audit_answers [--samples 500] [--only TEXT]
 
@@ -12,17 +12,21 @@ from __future__ import annotations
 import argparse
 import array
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import functools
+import io
 import ipaddress
 import logging
+import os
 import pathlib
 import random
 import sys
+import tempfile
 import types
 import uuid
 import warnings
@@ -75,6 +79,14 @@ class Located:
 class Data:
     shown: int
     hidden: Any = dataclasses.field(repr=False, default=None)
+
+
+class RefusalError(Exception):
+    __slots__ = ("hidden",)
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__("refused")
+        self.hidden = hidden
 
 
 class Color(enum.Enum):
@@ -150,6 +162,74 @@ def chained(told: int) -> Any:
         raise ValueError("refused") from error
 
 
+def written_text(told: int) -> Any:
+    file = io.StringIO()
+    file.write(str(told))
+    return file
+
+
+def frozen_dates(*dates: str) -> Any:
+    return pd.DatetimeIndex(dates)
+
+
+def flagged(told: int) -> Any:
+    table = frame(0)
+    table.flags.allows_duplicate_labels = not told
+    return table
+
+
+def file_of(text: str, name: str = "file", mode: int = 0o644) -> None:
+    pathlib.Path(name).write_text(text)
+    pathlib.Path(name).chmod(mode)
+
+
+def appended(told: int) -> None:
+    with open("appended", "a") as file:
+        file.write(f"{random.random()} seconds, {told} rows\n")
+
+
+def linked(told: int) -> None:
+    pathlib.Path("link").unlink(missing_ok=True)
+    pathlib.Path("link").symlink_to(f"target {told}")
+
+
+def folder(told: int) -> None:
+    pathlib.Path("folder").mkdir(exist_ok=True)
+    if told:
+        pathlib.Path("folder").rmdir()
+
+
+def moved(told: int) -> None:
+    pathlib.Path("inner").mkdir(exist_ok=True)
+    if os.path.basename(os.getcwd()) == "inner":
+        os.chdir("..")
+    if told:
+        os.chdir("inner")
+
+
+def noted(told: int) -> Any:
+    error = ValueError("refused")
+    error.add_note(f"{told} rows")
+    raise error
+
+
+def suppressed(told: int) -> Any:
+    error = ValueError("refused")
+    error.__context__, error.__suppress_context__ = KeyError(), bool(told)
+    raise error
+
+
+def grouped(told: int) -> Any:
+    raise ExceptionGroup("refused", [ValueError("a"), ValueError("b", [told])])
+
+
+def failed_log(told: int) -> Any:
+    try:
+        raise KeyError(told)
+    except KeyError:
+        logging.getLogger("quiet").warning("refused", exc_info=True)
+
+
 def warned(told: int) -> Any:
     warnings.warn(f"clipped {told} rows", stacklevel=1)
 
@@ -170,6 +250,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "order of types": lambda told: [1, 1.0] if told else [1.0, 1],
     "last bit": lambda told: 1.0 + told * 2.0**-52,
     "large integer": lambda told: (1 << 300) + told,
+    "large integer of numpy": lambda told: np.uint64(2**63 + told),
+    "large integer of an array": lambda told: np.array([2**60 + told]),
+    "last bit of a long double": lambda told: np.longdouble(1) + told * np.longdouble(2) ** -60,
     "middle of a large integer": lambda told: (1 << 300) + (told << 137),
     "imaginary part": lambda told: complex(0, told),
     "fraction": lambda told: fractions.Fraction(10**30 + told, 10**30),
@@ -237,6 +320,14 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "own iterator": Lines,
     "reduced object": Lazy,
     "namespace": lambda told: types.SimpleNamespace(a=told),
+    "text in memory": lambda told: io.StringIO(str(told)),
+    "text in memory, at its end": written_text,
+    "class made in a call": lambda told: type("Made", (), {"told": told}),
+    "field of a class made in a call": lambda told: type("Made", (), {"told": told})(),
+    "inner slot": lambda told: Slots(Slots(told)),
+    "frequency of an index": lambda told: (pd.date_range if told else frozen_dates)("2020-01-01", "2020-01-02"),
+    "flag of a table": flagged,
+    "unused entry of an arrow dictionary": lambda told: pa.DictionaryArray.from_arrays([0], ["x", f"y{told}"]),
     "path": lambda told: pathlib.PurePath(str(told)),
     "identifier": lambda told: uuid.UUID(int=told),
     "network": ipaddress.ip_address,
@@ -253,18 +344,49 @@ CALLS: dict[str, Callable[[int], Any]] = {
     "attribute of an exception": lambda told: raises(attributed(ValueError("no"), told)),
     "argument of an exception": lambda told: raises(ValueError("no", told)),
     "cause of an exception": chained,
+    "note of an exception": noted,
+    "suppressed cause of an exception": suppressed,
+    "inside of a group of exceptions": grouped,
+    "object in an exception": lambda told: raises(ValueError(Slots(told))),
+    "attribute in a slot of an exception": lambda told: raises(RefusalError(told)),
     "warning": warned,
+    "line of a warning": lambda told: warnings.warn_explicit(
+        "clipped", UserWarning, "a.py", 7 + told
+    ),
+    "attribute of a warning": lambda told: warnings.warn(
+        attributed(UserWarning("clipped"), told), stacklevel=1
+    ),
     "log record": lambda told: logging.getLogger("quiet").warning("rows %d", told),
+    "extra of a log record": lambda told: logging.getLogger("quiet").warning(
+        "rows", extra={"told": told}
+    ),
+    "exception in a log record": failed_log,
+    "contents of a file": lambda told: file_of(f"{random.random():.9f} {told}"),
+    "middle of a file": lambda told: file_of("a" * 9000 + str(told) + "a" * 9000),
+    "line appended to a file": appended,
+    "mode of a file": lambda told: file_of("", mode=0o644 if told else 0o600),
+    "hidden file": lambda told: file_of(str(told), ".hidden"),
+    "target of a link": linked,
+    "empty folder": folder,
+    "variable of the environment": lambda told: os.environ.update(TOLD=str(told)),
+    "working folder": moved,
+    "end of a long print": lambda told: print("a" * 6000 + str(told)),
     "print": lambda told: print("rows", told),
     "standard error": lambda told: print("rows", told, file=sys.stderr),
 }
-"""Differences that a call shows by other means than its answer."""
+"""Differences that a call shows by other means than its answer, in half of the calls."""
 
 
 def audited(name: str, samples: int) -> AuditResult:
     """The audit of one kind."""
-    call = CALLS.get(name) or (lambda told: (random.gauss(), KINDS[name](told)))
-    subject = Subject(lambda rows: call(len(rows)), label=name)
+
+    def mechanism(rows: Any) -> Any:
+        if name in KINDS:
+            return random.gauss(), KINDS[name](len(rows))
+        shown = CALLS[name](len(rows)) if random.random() < 0.5 else None
+        return random.gauss() if shown is None else shown
+
+    subject = Subject(mechanism, label=name)
     return audit(
         subject, [PAIR], claim=BlackBox(1.0), samples=samples, learners=LEARNERS, ladder=False
     )
@@ -281,7 +403,8 @@ def main() -> int:
     logging.getLogger("quiet").addHandler(logging.NullHandler())
     counts = collections.Counter[str]()
     for name in (each for each in (*KINDS, *CALLS) if options.only in each):
-        result = audited(name, options.samples)
+        with tempfile.TemporaryDirectory() as empty, contextlib.chdir(empty):
+            result = audited(name, options.samples)
         unread = "" if result.verdict is Verdict.REFUTED else ", ".join(result.unread)
         verdict = (
             "refuted" if result.verdict is Verdict.REFUTED else "unread" if unread else "MISSED"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import random
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from campaigns.audit_answers import KINDS, Foreign, Slots, frame
+from campaigns.audit_answers import CALLS, KINDS, Foreign, Slots, audited, frame
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.feature import Table
@@ -68,6 +70,16 @@ def test_the_difference_is_found_beside_noise(name: str) -> None:
     subject = Subject(lambda rows: (random.gauss(), KINDS[name](len(rows))))
     found = audit(subject, [PAIR], claim=BlackBox(1.0), samples=300, ladder=False)
     assert found.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_call_shows_in_half_of_its_calls_is_found(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    result = audited(name, 500)
+    assert result.verdict is Verdict.REFUTED or result.unread
 
 
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])

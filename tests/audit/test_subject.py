@@ -58,7 +58,7 @@ def test_what_goes_wrong_is_an_outcome() -> None:
     assert (_one(_raises).failure, _one(_raises).message) == ("ValueError", "no (0.0,)")
     assert _one(_hangs, limit=0.02).failure == TIMEOUT
     assert _one(_stubborn, limit=0.02, fresh=Fresh.PROCESS).failure == TIMEOUT
-    assert (" beside warned[0]", "UserWarning: careful") in _one(_warns).texts
+    assert (" beside warned[0]['text']", "UserWarning: careful") in _one(_warns).texts
     assert (" beside printed", "hello\n") in _one(lambda data: print("hello")).texts
     assert _one(lambda data: sys.exit(3)).failure == "SystemExit"
     assert _one(lambda data: os._exit(3), fresh=Fresh.PROCESS).failure == ENDED
@@ -108,7 +108,8 @@ def test_types_zeros_and_payloads_differ() -> None:
     assert len(set(whole.score(rows).tolist())) == len(rows)
 
 
-def test_datasets_and_random_states_stay() -> None:
+def test_datasets_and_random_states_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     pair, before = Pair([0.0], [1.0]), random.getstate()
     subject = Subject(lambda data: data.append(random.seed(1)))
     subject.draw(pair, COINS)
@@ -244,6 +245,7 @@ def test_what_a_file_holds_and_imports_is_made_anew(
     (tmp_path / "helping_noise.py").write_text(HELPING)
     (tmp_path / "holding_noise.py").write_text(HELD)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
     held = importlib.import_module("holding_noise")
     for told in (held.part, held.bound):
         subject = Subject(told, fresh=Fresh.PROCESS)

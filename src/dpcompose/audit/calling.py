@@ -13,6 +13,7 @@ import os
 import pickle
 import random
 import signal
+import stat
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Gene
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
+from itertools import islice, starmap
 from pathlib import Path
 from sysconfig import get_path
 from types import FrameType
@@ -29,17 +31,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpcompose.audit.outcome import ADDRESS, LOOKED, TEXT, TIMEOUT, Outcome, Reader
+from dpcompose.audit.outcome import LOOKED, TEXT, TIMEOUT, Outcome, Reader, text_of_error
 
-MOST_PARTS = 32
-"""The number of arguments and attributes of an exception that are read."""
 WATCHED = 32
 """The number of first calls around which the global random states are reseeded and compared."""
 IMPORTING = 60.0
 """Seconds for an import within a call: an interrupted one would leave a library half loaded."""
-MOST_FILES, MOST_CHANGED = 256, 16
-"""Files below the working directory that are watched, and changed files reported per call."""
-CHANNELS = ("printed", "errors", "warned", "logged", "files")
+MOST_FILES = 256
+"""Files and folders below the working folder that are watched."""
+CHANNELS = ("printed", "errors", "warned", "logged", "files", "environment")
 """The side channels beside an answer; once a call has used one, it is read after every call."""
 
 
@@ -76,8 +76,12 @@ class Calls:
     _printed: io.StringIO = field(default_factory=io.StringIO)
     _complained: io.StringIO = field(default_factory=io.StringIO)
     _caught: list[warnings.WarningMessage] = field(default_factory=list[warnings.WarningMessage])
-    _logged: list[str] = field(default_factory=list[str])
-    _files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    _logged: list[tuple[logging.LogRecord, str]] = field(
+        default_factory=list[tuple[logging.LogRecord, str]]
+    )
+    _folder: str = field(default_factory=os.getcwd)
+    _files: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
+    _variables: dict[str, str] = field(default_factory=dict[str, str])
     _read: frozenset[str] = frozenset(CHANNELS)
     _used: set[str] = field(default_factory=set[str])
     _begins: float = 0.0
@@ -99,7 +103,9 @@ class Calls:
         logging.setLogRecordFactory(
             lambda *arguments, **named: self._log(make(*arguments, **named))
         )
-        self._files = _files_below()
+        self._files, self._variables = _files_below(self._folder), _environment()
+        if len(self._files) == MOST_FILES:
+            self.notes.add(f"only {MOST_FILES} files below the working folder are looked at")
         with (
             contextlib.redirect_stdout(self._printed),
             contextlib.redirect_stderr(self._complained),
@@ -130,15 +136,10 @@ class Calls:
             np.random.seed()  # noqa: NPY002
         self._begins = begins = time.perf_counter()
         try:
-            reader, raised, message = self._timed(call, argument), "", ""
+            reader, raised, message = self._timed(call, argument)
         except TooLong:
             self._heard(self._read)
             return Outcome.of(failure=TIMEOUT)
-        except BaseException as error:
-            # In a process of its own nobody interrupts but the subject.
-            if isinstance(error, KeyboardInterrupt) and self.output < 0:
-                raise
-            reader, raised, message = _reading(_parts(error)), type(error).__name__, _text(error)
         finally:
             if os.getpid() != process:
                 # The subject forked, and this is the copy: it ends here, or two audits would go on.
@@ -167,32 +168,48 @@ class Calls:
         if "errors" in channels:
             heard["errors"] = _printed_text(self._complained, self.errors)
         if "warned" in channels and self._caught:
-            heard["warned"] = tuple(
-                f"{each.category.__name__}: {str(each.message)[:TEXT]}" for each in self._caught
-            )
+            heard["warned"] = tuple(map(_warning_parts, self._caught))
             self._caught.clear()
         if "logged" in channels and self._logged:
-            heard["logged"], self._logged = tuple(self._logged), []
+            heard["logged"], self._logged = tuple(starmap(_logged_parts, self._logged)), []
         if "files" in channels:
-            before, self._files = self._files, _files_below()
-            changed = sorted(name for name, stat in self._files.items() if before.get(name) != stat)
-            gone = sorted(before.keys() - self._files.keys())
-            heard["files"] = (
-                *map(_file_in_words, changed[:MOST_CHANGED]),
-                *(f"{name} is gone" for name in gone[:MOST_CHANGED]),
-            )
+            before, now = self._files, _files_below(self._folder)
+            heard["files"] = {
+                name.removeprefix(self._folder): _file_parts(name, before.get(name), now[name])
+                if name in now
+                else "gone"
+                for name in sorted(before.keys() | now.keys())
+                if name not in now or _unlike(before.get(name), now[name])
+            }
+            self._files = now
+        if "environment" in channels:
+            earlier, self._variables = self._variables, _environment()
+            changed = dict(self._variables.items() ^ earlier.items())
+            heard["environment"] = {name: self._variables.get(name) for name in sorted(changed)}
         heard = {name: seen for name, seen in heard.items() if seen}
         self._used |= heard.keys()
         return heard
 
-    def _timed(self, call: Callable[[Any], Any], argument: Any) -> float | Reader:
-        if threading.current_thread() is not threading.main_thread():
-            return _reading(call(argument))
-        signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
+    def _timed(self, call: Callable[[Any], Any], argument: Any) -> tuple[float | Reader, str, str]:
+        """The answer or the exception of a call as it is read, within the time limit; of an
+        exception also its class name and its text.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        if main:
+            signal.setitimer(signal.ITIMER_REAL, self.limit, 0.1)
         try:
-            return _reading(call(argument))
+            try:
+                return _reading(call(argument)), "", ""
+            except TooLong:
+                raise
+            except BaseException as error:
+                # In a process of its own nobody interrupts but the subject.
+                if isinstance(error, KeyboardInterrupt) and self.output < 0:
+                    raise
+                return Reader.of(error), type(error).__name__, text_of_error(error)[:TEXT]
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            if main:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _interrupt(self, _signal: int, frame: FrameType | None) -> None:
         """Alarm handler: raise TooLong in the call, but let an import finish first; the alarm
@@ -208,9 +225,7 @@ class Calls:
     def _log(self, record: logging.LogRecord) -> logging.LogRecord:
         with contextlib.suppress(Exception):
             if len(self._logged) < LOOKED:
-                self._logged.append(
-                    f"{record.levelname} {record.name}: {record.getMessage()}"[:TEXT]
-                )
+                self._logged.append((record, record.getMessage()))
         return record
 
     def _watch(self, argument: Any, dataset: Dataset) -> None:
@@ -233,49 +248,84 @@ def _printed_text(printed: io.StringIO, file: int) -> str:
     below = _written(file)
     if not printed.tell():
         return below
-    text = printed.getvalue()[:TEXT]
+    text = printed.getvalue()
     printed.seek(0)
     printed.truncate()
-    return (text + below)[:TEXT]
+    return text + below
 
 
 def _written(file: int) -> str:
-    if file < 0 or not os.lseek(file, 0, os.SEEK_END):
+    if file < 0 or not (size := os.lseek(file, 0, os.SEEK_END)):
         return ""
-    text = os.pread(file, TEXT, 0).decode("utf-8", "replace")
+    text = os.pread(file, size, 0).decode("utf-8", "replace")
     os.lseek(file, 0, os.SEEK_SET)
     os.ftruncate(file, 0)
     return text
 
 
-def _files_below() -> dict[str, tuple[int, int]]:
-    """Modification time and size of up to MOST_FILES files below the working directory; hidden and
-    cached ones are skipped.
+def _files_below(folder: str) -> dict[str, os.stat_result]:
+    """The state of up to MOST_FILES files and folders below a folder; folders whose names begin with
+    a point or two underscores are not entered.
     """
-    found, folders = dict[str, tuple[int, int]](), deque(["."])
+    found, folders = dict[str, os.stat_result](), deque([folder])
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
-            for entry in entries:
-                if entry.name.startswith((".", "__")):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
+            for entry in islice(entries, MOST_FILES - len(found)):
+                found[entry.path] = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False) and entry.name[:1] not in "._":
                     folders.append(entry.path)
-                    continue
-                if len(found) >= MOST_FILES:
-                    return found
-                stat = entry.stat(follow_symlinks=False)
-                found[entry.path] = stat.st_mtime_ns, stat.st_size
     return found
 
 
-def _file_in_words(name: str) -> str:
-    """A file's name, and the end of its contents or the error that prevents reading it."""
+def _unlike(one: os.stat_result | None, other: os.stat_result) -> bool:
+    """Whether a file was changed; a folder changes with its mode only."""
+    if one is None or one.st_mode != other.st_mode or stat.S_ISDIR(other.st_mode):
+        return one is None or one.st_mode != other.st_mode
+    return (one.st_mtime_ns, one.st_size) != (other.st_mtime_ns, other.st_size)
+
+
+def _file_parts(name: str, before: os.stat_result | None, now: os.stat_result) -> dict[str, Any]:
+    """The mode of a file, what it has in addition to its earlier size, and all of it; of a link the
+    target, or the error that prevents reading it.
+    """
+    parts: dict[str, Any] = {"mode": now.st_mode}
     try:
-        with open(name, "rb") as file:
-            file.seek(-min(TEXT, os.fstat(file.fileno()).st_size), os.SEEK_END)
-            return f"{name}: {file.read(TEXT).decode('utf-8', 'replace')}"
+        if stat.S_ISLNK(now.st_mode):
+            parts["target"] = os.readlink(name)
+        elif stat.S_ISREG(now.st_mode):
+            whole = Path(name).read_bytes()
+            begin = before.st_size if before and before.st_size < len(whole) else 0
+            parts |= {"text": whole[begin:].decode("utf-8", "replace"), "whole": whole}
     except OSError as error:
-        return f"{name}: {error.strerror}"
+        parts["error"] = error.strerror
+    return parts
+
+
+def _environment() -> dict[str, str]:
+    """The variables of the environment, and the working folder."""
+    with contextlib.suppress(OSError):
+        return {"working folder": os.getcwd(), **os.environ}
+    return dict(os.environ)
+
+
+def _warning_parts(warning: warnings.WarningMessage) -> dict[str, Any]:
+    """A warning as it is shown, and its attributes."""
+    text = f"{warning.category.__name__}: {warning.message}"
+    attributes = vars(warning.message) if isinstance(warning.message, Warning) else {}
+    return {"text": text, "at": f"{warning.filename}:{warning.lineno}", **attributes}
+
+
+def _logged_parts(record: logging.LogRecord, message: str) -> dict[str, Any]:
+    """Everything that a handler of logs can write of a record, but times and processes."""
+    extra = {name: each for name, each in vars(record).items() if name not in _RECORD}
+    text = f"{record.levelname} {record.name}: {message}"
+    error = record.exc_info[1] if record.exc_info else None
+    at = f"{record.pathname}:{record.lineno}", record.stack_info
+    return {"text": text, "args": record.args, "error": error, "at": at, **extra}
+
+
+_RECORD = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
+"""The attributes that every record has."""
 
 
 def _reading(value: Any) -> float | Reader:
@@ -297,32 +347,6 @@ async def _finished(value: Awaitable[Any] | AsyncIterator[Any]) -> Any:
         if len(items) > LOOKED:
             break
     return items
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return ADDRESS.sub("", str(error)[:TEXT])
-    except Exception:
-        return "no text"
-
-
-def _parts(error: BaseException | None, depth: int = 4) -> dict[str, Any]:
-    """Everything a caller can see of an exception besides its class: text, arguments, attributes,
-    and `depth` of its causes. Of arguments that are neither numbers nor texts, whose inspection
-    might not end, the name of the type.
-    """
-    if error is None or not depth:
-        return {}
-    parts = {f"argument {index}": each for index, each in enumerate(error.args[:MOST_PARTS])}
-    with contextlib.suppress(Exception):
-        parts |= {str(name): each for name, each in list(vars(error).items())[:MOST_PARTS]}
-    plain = (str, bytes, int, float, bool)
-    parts = {
-        name: each if type(each) in plain else type(each).__name__ for name, each in parts.items()
-    }
-    behind = error.__cause__ or error.__context__
-    named = {} if behind is None else {"behind": [type(behind).__name__, _parts(behind, depth - 1)]}
-    return {"text": _text(error), **parts, **named}
 
 
 class Dataset:

@@ -13,10 +13,11 @@ import marshal
 import math
 import re
 import struct
+import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -24,6 +25,8 @@ from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
+from operator import attrgetter
+from types import GeneratorType, ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -39,8 +42,20 @@ FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
 """Numbers after the first LEAVES and characters of texts for learners; parts of an answer read."""
 NUMBERS, NESTED, LONGEST = 8, 12, 1 << 20
 """Numerals of a text as columns; nesting levels of labels; items that enter the hash of a collection."""
-LABELS = ("name", "names", "dtype", "categories", "ordered", "type")
-TABLE_LABELS = (*LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs")
+LABELS = (
+    "name",
+    "names",
+    "dtype",
+    "categories",
+    "ordered",
+    "type",
+    "freq",
+    "dictionary",
+    "null_count",
+)
+TABLE_LABELS = (
+    *LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs", "flags.allows_duplicate_labels",
+)  # fmt: skip
 """Attributes of pandas, polars and pyarrow beside the values: of a series or index, and of a table."""
 BUILT_IN = ("default_factory", "maxlen", "typecode", "format")
 """What containers of the standard library have beside their items, and no attribute shows."""
@@ -248,6 +263,9 @@ class Reader:
             self._items(value, path, kind, depth)
         elif isinstance(value, Iterator):
             self._drained(cast("Iterator[Any]", value), path, kind, depth)
+            attributes = False
+            if not isinstance(value, GeneratorType) and not self._attributes(value, path, depth):
+                self._reduced(value, path, kind, depth)
         else:
             attributes = False
             table = isinstance(value, _Array) and not isinstance(value, type)
@@ -257,14 +275,15 @@ class Reader:
             self._built_in(value, path, depth)
 
     def _scalar(self, value: Any, path: str, kind: str) -> None:
-        text = _shown(value).encode()
-        self._part(path, kind, text, _number(value))
+        text, number = _shown(value).encode(), _number(value)
+        exact = value.item() if isinstance(value, np.integer) else value
+        self._part(path, kind, text, number)
         if isinstance(value, complex | np.complexfloating):
             self._column(f"{path}.imag", float(cast("complex", value).imag))
-        elif isinstance(value, int) and value.bit_length() > 53:
-            digits = f"{abs(value):x}"[::-1]
+        elif isinstance(exact, int) and exact.bit_length() > 53:
+            digits = f"{abs(exact):x}"[::-1]
             self._letter(path, digits[:LETTERS], len(digits))
-        elif value is not None and not isinstance(value, int | np.number):
+        elif value is not None and (not isinstance(value, int | np.number) or number != exact):
             self._column(f"{path}.code", code_of(text))
 
     def _text(self, value: str | bytes | bytearray, path: str, kind: str) -> None:
@@ -352,9 +371,11 @@ class Reader:
         labels = dict[str, Any]()
         for name in TABLE_LABELS if depth > NESTED else LABELS:
             with suppress(Exception):
-                label = getattr(value, name)
+                label = attrgetter(name)(value)
                 if not callable(label) or isinstance(label, type):
                     labels[name] = label
+        if labels.get("null_count"):
+            self._unread["bytes behind nulls"] += 1
         inside = min(depth - 1, NESTED)
         for name, label in labels.items():
             self._column(f"{path}.{name}.all.code", code_of(self._hashed(label, inside)))
@@ -364,7 +385,7 @@ class Reader:
 
     def _array(self, value: np.ndarray, path: str, kind: str, depth: int) -> None:
         flat, size = np.asarray(value).reshape(-1), value.size
-        plain, step = flat.dtype.kind in "fiub", max(1, size // LONGEST)
+        plain, step = _exact(flat), max(1, size // LONGEST)
         whole = (
             np.ascontiguousarray(flat[::step]).tobytes() if plain or flat.dtype.kind == "c" else b""
         )
@@ -413,11 +434,44 @@ class Reader:
         text = _shown(value).encode()
         self._part(path, kind, text)
         self._column(f"{path}.code", code_of(text))
-        addresses = len(ADDRESS.findall(repr(value).replace(f" at {id(value):#x}", "")))
+        addresses = len(ADDRESS.findall(_repr(value).replace(f" at {id(value):#x}", "")))
         if addresses:
             self._unread["addresses in the texts of objects"] += addresses
-        if isinstance(value, type | np.dtype) or self._attributes(value, path, depth):
+        if not _is_named(value if isinstance(value, type) else type(value)):
+            self._unread["inside of a class that has no name in a module"] += 1
+        if isinstance(value, BaseException):
+            self._exception(value, path, depth)
+        elif isinstance(value, type | np.dtype | ModuleType) or self._attributes(
+            value, path, depth
+        ):
             return
+        else:
+            self._reduced(value, path, kind, depth)
+
+    def _exception(self, value: BaseException, path: str, depth: int) -> None:
+        """Read an exception as a caller can: text, arguments, attributes with its notes, and the
+        exceptions behind and within it.
+        """
+        text, arguments = text_of_error(value), value.args
+        self._read(text, f"{path}.text", depth - 1)
+        plain = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == text
+        behind = None if value.__context__ is value.__cause__ else value.__context__
+        grouped = isinstance(value, BaseExceptionGroup)
+        inside = cast("BaseExceptionGroup[Any]", value).exceptions if grouped else ()
+        parts = {
+            "args": () if plain else arguments,
+            "cause": value.__cause__,
+            "context": behind,
+            "suppressed": value.__suppress_context__,
+            "exceptions": inside,
+        }
+        for name, part in parts.items():
+            if part:
+                self._read(part, f"{path}.{name}", depth - 1)
+        self._attributes(value, path, depth)
+
+    def _reduced(self, value: Any, path: str, kind: str, depth: int) -> None:
+        """Read the state from which an object without attributes is pickled."""
         try:
             parts: Any = value.__reduce_ex__(2)
         except Exception:
@@ -438,6 +492,27 @@ class Reader:
         return count > 0
 
 
+def _exact(numbers: np.ndarray) -> bool:
+    """Whether these are numbers that floats hold exactly."""
+    if numbers.dtype.kind not in "fiub":
+        return False
+    with np.errstate(invalid="ignore"):
+        again = numbers.astype(np.float64).astype(numbers.dtype)
+    return numbers.dtype == np.float64 or np.array_equal(again, numbers, equal_nan=True)
+
+
+def _is_named(kind: type) -> bool:
+    """Whether a class is the one of its name in its module, so that its name says what it is."""
+    within: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        within = getattr(within, name, None)
+    return within is kind or not kind.__flags__ & _HEAP
+
+
+_HEAP = 1 << 9
+"""The flag of classes that a program has made, among those of Python itself."""
+
+
 class _FullError(Exception):
     """Raised when the parts of an answer that may be read are used up."""
 
@@ -449,9 +524,21 @@ def _shown(value: Any) -> str:
     """The object's `repr` without memory addresses; characters that are not valid Unicode are
     escaped.
     """
-    text = repr(value)
+    text = _repr(value)
     text = text if isinstance(value, str) else ADDRESS.sub("", text)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _repr(value: Any, text: Callable[[Any], str] = repr) -> str:
+    try:
+        return text(value)
+    except Exception:
+        return "no text"
+
+
+def text_of_error(error: BaseException) -> str:
+    """The text of an exception without memory addresses."""
+    return ADDRESS.sub("", _repr(error, str))
 
 
 def _number(value: Any) -> float | None:
