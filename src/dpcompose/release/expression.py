@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
@@ -26,6 +26,20 @@ LARGEST = 1e150
 MOST_VALUES = 1_000
 """Values of a list; conditions in one chain of `and` or `or`."""
 MOST_TEXT = 10_000
+
+
+Operator = Callable[["RowExpression", object], "RowExpression"]
+
+
+def _operator(name: str, *, swapped: bool = False, negated: bool = False) -> Operator:
+    """The method of an operator: the function of that name of both sides, or of the other side and this one."""
+
+    def method(self: RowExpression, other: object) -> RowExpression:
+        connect = _chain if name in ("and", "or") else call
+        found = connect(name, *((other, self) if swapped else (self, other)))
+        return ~found if negated else found
+
+    return method
 
 
 class RowExpression(ABC):
@@ -64,35 +78,17 @@ class RowExpression(ABC):
     def __floordiv__(self, other: object) -> NoReturn:
         raise refused_method("an expression", "//")
 
-    def __add__(self, other: object) -> RowExpression:
-        return call("add", self, other)
-
-    def __radd__(self, other: object) -> RowExpression:
-        return call("add", other, self)
-
-    def __sub__(self, other: object) -> RowExpression:
-        return call("subtract", self, other)
-
-    def __rsub__(self, other: object) -> RowExpression:
-        return call("subtract", other, self)
-
-    def __mul__(self, other: object) -> RowExpression:
-        return call("multiply", self, other)
-
-    def __rmul__(self, other: object) -> RowExpression:
-        return call("multiply", other, self)
-
-    def __truediv__(self, other: object) -> RowExpression:
-        return call("divide", self, other)
-
-    def __rtruediv__(self, other: object) -> RowExpression:
-        return call("divide", other, self)
-
-    def __mod__(self, other: object) -> RowExpression:
-        return call("modulo", self, other)
-
-    def __neg__(self) -> RowExpression:
-        return call("subtract", 0, self)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __mod__ = _operator("modulo")
+    __lt__, __ge__ = _operator("less"), _operator("less", negated=True)
+    __gt__, __le__ = (
+        _operator("less", swapped=True),
+        _operator("less", swapped=True, negated=True),
+    )
+    __and__, __or__ = _operator("and"), _operator("or")
 
     def __eq__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
         return call("equal", self, other)
@@ -100,23 +96,8 @@ class RowExpression(ABC):
     def __ne__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ~call("equal", self, other)
 
-    def __lt__(self, other: object) -> RowExpression:
-        return call("less", self, other)
-
-    def __gt__(self, other: object) -> RowExpression:
-        return call("less", other, self)
-
-    def __le__(self, other: object) -> RowExpression:
-        return ~call("less", other, self)
-
-    def __ge__(self, other: object) -> RowExpression:
-        return ~call("less", self, other)
-
-    def __and__(self, other: object) -> RowExpression:
-        return _chain("and", self, other)
-
-    def __or__(self, other: object) -> RowExpression:
-        return _chain("or", self, other)
+    def __neg__(self) -> RowExpression:
+        return call("subtract", 0, self)
 
     def __invert__(self) -> RowExpression:
         return call("not", self)

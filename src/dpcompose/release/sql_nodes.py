@@ -102,21 +102,7 @@ def condition_of(node: Any) -> tuple[Any, Any] | None:
     return None
 
 
-CONDITIONS = (
-    "EQ",
-    "NEQ",
-    "LT",
-    "LTE",
-    "GT",
-    "GTE",
-    "And",
-    "Or",
-    "Not",
-    "Is",
-    "In",
-    "Between",
-    "Like",
-)
+CONDITIONS = (*COMPARED, "And", "Or", "Not", "Is", "Like")
 
 
 # What other programs say in other words, and the ends of expressions.

@@ -14,8 +14,9 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import RowExpression, case, col, lit
-from dpcompose.release.file import KINDS
+from dpcompose.release.moments import Mean, StandardDeviation, Sum, Variance
 from dpcompose.release.public import PublicTable, frozen, public
+from dpcompose.release.quantile import Maximum, Minimum
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import kind_of
 from dpcompose.release.sql_syntax import CALLS, CHAINS, number, refusal, shown
@@ -259,22 +260,19 @@ def _like(text: RowExpression, pattern: object) -> RowExpression:
     raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
 
 
-SUMS = {
-    "Sum": "sum",
-    "Avg": "mean",
-    **dict.fromkeys(("Variance", "VariancePop"), "variance"),
-    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "standard deviation"),
+SUMS: Mapping[str, Callable[..., Question]] = {
+    "Sum": Sum,
+    "Avg": Mean,
+    **dict.fromkeys(("Variance", "VariancePop"), Variance),
+    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), StandardDeviation),
 }
-ENDS = {"Min": "minimum", "Max": "maximum"}
+ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
 
 
-_COLUMNS = {
-    "top": "count",
-    "histogram": "count",
-    "quantiles": "quantile",
-    "standard deviation": "standard_deviation",
-}
-"""The column of an answer that an aggregate is, where it is not called as the question."""
+def column_of(question: Question) -> str:
+    """The column of an answer that an aggregate is."""
+    other = {"top": "count", "histogram": "count", "quantiles": "quantile"}
+    return other.get(question.kind, question.kind.replace(" ", "_"))
 
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
@@ -299,25 +297,13 @@ def quantile(node: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def question_of(kind: str, node: Any, **arguments: Any) -> Question:
-    """The question of a kind.
-
-    Raises:
-        UnsupportedError: If there is no such question.
-    """
-    if kind not in KINDS:
-        raise refusal(node, f"there is no question of kind {kind}")
-    question: Any = KINDS[kind]
-    return question(**arguments)
-
-
 def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
     """The names of an answer's columns in SELECT: those of its keys, and the alias of the aggregate.
 
     Raises:
         DomainError: If two of them are the same.
     """
-    own = _COLUMNS.get(question.kind, question.kind)
+    own = column_of(question)
     own = f"{own}_" if own in keys else own
     found = {**keys} | ({own: node.alias} if node.alias else {})
     if len({*found.values()}) < len(found):
