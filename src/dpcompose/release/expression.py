@@ -26,6 +26,9 @@ LARGEST = 1e150
 MOST_VALUES = 1_000
 """Values of a list; conditions in one chain of `and` or `or`."""
 MOST_TEXT = 10_000
+FARTHEST = 10**9
+"""The last place of a text."""
+UNITS = ("year", "quarter", "month", "week")
 
 
 Operator = Callable[["RowExpression", object], "RowExpression"]
@@ -153,6 +156,14 @@ class RowExpression(ABC):
         """The number of code points of a text."""
         return call("length", self)
 
+    def substring(self, start: int, length: int = FARTHEST) -> RowExpression:
+        """So many code points of a text from a place on, which counts from 1; fewer where the text ends before."""
+        return call("substring", self, start, length)
+
+    def right(self, length: int) -> RowExpression:
+        """The last code points of a text, so many of them."""
+        return call("right", self, length)
+
     def starts_with(self, text: str) -> RowExpression:
         """Whether a text begins so."""
         return call("starts_with", self, _literal(text))
@@ -176,6 +187,28 @@ class RowExpression(ABC):
     def day(self) -> RowExpression:
         """The day of the month of a date."""
         return call("day", self)
+
+    def quarter(self) -> RowExpression:
+        """The quarter of a date, 1 to 4."""
+        return call("quarter", self)
+
+    def week(self) -> RowExpression:
+        """The week of a date by ISO 8601, 1 to 53."""
+        return call("week", self)
+
+    def day_of_week(self) -> RowExpression:
+        """The day of the week of a date, from 0 for Sunday to 6."""
+        return call("day_of_week", self)
+
+    def day_of_year(self) -> RowExpression:
+        """The day of the year of a date, 1 to 366."""
+        return call("day_of_year", self)
+
+    def truncate(self, unit: str) -> RowExpression:
+        """The first day of the year, quarter, month or week (from Monday) in which a date lies."""
+        if unit not in UNITS:
+            raise DomainError("truncate", unit, f"one of {', '.join(UNITS)}")
+        return call(f"first_of_{unit}", self)
 
     def date(self) -> RowExpression:
         """The date of a timestamp without a time zone."""

@@ -9,11 +9,12 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.expression import RowExpression, case, col, lit
+from dpcompose.release.expression import RowExpression, call, case, col, lit
+from dpcompose.release.function import PARTS
 from dpcompose.release.moments import Mean, StandardDeviation, Sum, Variance
 from dpcompose.release.public import PublicTable, frozen, public
 from dpcompose.release.quantile import Maximum, Minimum
@@ -184,9 +185,6 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "Lower": RowExpression.lower,
     "Upper": RowExpression.upper,
     "Length": RowExpression.length,
-    "Year": RowExpression.year,
-    "Month": RowExpression.month,
-    "Day": RowExpression.day,
 }
 _TYPES = {
     "DOUBLE": "float",
@@ -231,8 +229,17 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
         case "Like":
             found = _like(read(node.this), literal(node.expression, "LIKE"))
             return ~found if node.args.get("negate") else found
-        case "Extract" if str(node.this.this).upper() in ("YEAR", "MONTH", "DAY"):
-            return _CALLS[str(node.this.this).capitalize()](read(node.expression))
+        case "Extract" if str(node.this.this).upper() in PARTS:
+            return call(PARTS[str(node.this.this).upper()][0], read(node.expression))
+        case "DateTrunc" if str(node.args["unit"].this).upper() == "DAY":
+            return read(node.this)
+        case "DateTrunc":
+            return read(node.this).truncate(str(node.args["unit"].this).lower())
+        case "Substring" | "Left" | "Right" as kind:
+            written = [node.args.get(part) for part in ("start", "length", "expression")]
+            places = [number(each, kind.upper()) for each in written if each is not None]
+            made = {"Left": partial(read(node.this).substring, 1), "Right": read(node.this).right}
+            return made.get(kind, read(node.this).substring)(*places)
         case "Cast" | "TryCast" if node.to.this.name == "DATE":
             return read(node.this).date()
         case "Cast" | "TryCast" if node.to.this.name in _TYPES:
