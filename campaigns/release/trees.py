@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from campaigns.release import places, tables, transformations
 from campaigns.release.places import Place
 from campaigns.release.transformations import CONSTANTS
 from dpcompose.release.bounds import Bounds
+from dpcompose.release.expression import UNITS
 from dpcompose.release.query import run
 
 Tree = tuple[Any, ...]
@@ -43,6 +45,7 @@ COLUMNS = {
     "single": "float", "points": "integer", "small": "integer", "price": "float",
 }  # fmt: skip
 DIVISORS = [1, 2, 7, 1000, 2**31]
+PLACES = [1, 2, 5, 10**9]
 PARTS = ["A", "%", "_", "\\", "'", "", "z", "東", "𝄞", "ä"]
 LARGEST = 1e150
 
@@ -75,7 +78,8 @@ def tree(rng: random.Random, kind: str, depth: int) -> Tree:
             lambda: ("floor", of(number)),
             lambda: ("abs", of("integer")),
             lambda: ("length", of("text")),
-            lambda: (rng.choice(["year", "month", "day"]), of("date")),
+            lambda: (rng.choice(["year", "quarter", "month", "week", "day"]), of("date")),
+            lambda: (rng.choice(["day_of_week", "day_of_year"]), of("date")),
             lambda: ("as_integer", of("boolean")),
         ],
         "float": [
@@ -89,8 +93,10 @@ def tree(rng: random.Random, kind: str, depth: int) -> Tree:
         "text": [
             lambda: (rng.choice(["lower", "upper"]), of("text")),
             lambda: ("as_text", of("integer")),
+            lambda: ("substring", of("text"), rng.choice(PLACES), rng.choice([0, *PLACES])),
+            lambda: ("right", of("text"), rng.choice([0, *PLACES])),
         ],
-        "date": [],
+        "date": [lambda: ("truncate", of("date"), rng.choice(UNITS))],
         "boolean": [
             lambda: (rng.choice(["<", "<=", "==", "!="]), of(number), of("integer", "float")),
             lambda: (rng.choice(["<", "<=", "==", "!="]), of("text"), of("text")),
@@ -178,6 +184,11 @@ def _remainder(one: int, by: int) -> int:
     return int(math.copysign(1, one)) * (abs(one) % abs(by))
 
 
+def _truncated(day: date, unit: str) -> date:
+    month = {"year": 1, "quarter": (day.month - 1) // 3 * 3 + 1}.get(unit, day.month)
+    return day - timedelta(day.weekday()) if unit == "week" else date(day.year, month, 1)
+
+
 _UPPER, _LOWER = string.ascii_uppercase, string.ascii_lowercase
 _STRICT: Mapping[str, Callable[..., Any]] = {
     "add": lambda one, two: _arithmetic(lambda a, b: a + b, one, two),
@@ -192,6 +203,13 @@ _STRICT: Mapping[str, Callable[..., Any]] = {
     "year": lambda one: one.year,
     "month": lambda one: one.month,
     "day": lambda one: one.day,
+    "quarter": lambda one: (one.month + 2) // 3,
+    "week": lambda one: one.isocalendar().week,
+    "day_of_week": lambda one: one.isoweekday() % 7,
+    "day_of_year": lambda one: one.timetuple().tm_yday,
+    "truncate": _truncated,
+    "substring": lambda one, start, length: one[start - 1 :][:length],
+    "right": lambda one, length: one[max(len(one) - length, 0) :],
     "as_integer": int,
     "as_float": float,
     "as_text": str,

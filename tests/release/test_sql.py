@@ -153,6 +153,8 @@ SCALARS = [
     ("COALESCE(age, 0, 1) = 0", (col("age").fill_null(0).fill_null(1) == 0,)),
     ("CAST(age AS DOUBLE) > 1 AND ABS(age) = FLOOR(amount)",
      (col("age").cast("float") > 1, col("age").abs() == col("amount").floor())),
+    ("SUBSTRING(city, 2, 3) = LEFT(city, 3) AND SUBSTR(city, 2) <> RIGHT(city, 1)",
+     (col("city").substring(2, 3) == col("city").substring(1, 3), col("city").substring(2) != col("city").right(1))),
     ("\"age\" > 1 AND people.\"age\" > 2", (col("age") > 1, col("age") > 2)),
 ]  # fmt: skip
 
@@ -189,6 +191,24 @@ def test_expressions_are_columns_and_dates_have_parts() -> None:
     wanted = release.Count(by="month", keys=[1, 2], table=first.mutate(month=col("day").month()))
     read = text.format("AND EXTRACT(YEAR FROM day) = 2026 AND MONTH(day) IN (1, 2)")
     assert release.questions_of_sql(read, visits) == (wanted,)
+    made = visits.mutate(start=col("day").truncate("month"))
+    text = "SELECT DATE_TRUNC('month', day) AS start, COUNT(*) FROM visits GROUP BY start"
+    assert release.questions_of_sql(text, visits)[0].table == made
+    for word, part in (("DOW", "day_of_week"), ("QUARTER", "quarter"), ("DOY", "day_of_year")):
+        text = f"SELECT COUNT(*) FROM visits WHERE DATE_PART('{word}', day) = 1 AND DATE_TRUNC('day', day) = day"
+        expected = visits.where(getattr(col("day"), part)() == 1).where(col("day") == col("day"))
+        assert release.questions_of_sql(text, visits)[0].table == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SUBSTRING(city, 0, 2) = 'x'", "SUBSTRING(city, -2) = 'x'", "LEFT(city, age) = 'x'",
+     "RIGHT(city, -1) = 'x'", "SUBSTRING(city, 1, 1.5) = 'x'", "SUBSTRING(city, 3000000000) = 'x'",
+     "LEFT(age, 2) = 'x'", "DATE_TRUNC('hour', city) = city", "EXTRACT(DAYOFWEEK FROM city) = 1"],
+)  # fmt: skip
+def test_places_and_parts_that_engines_read_in_different_ways_are_refused(text: str) -> None:
+    with pytest.raises((DomainError, UnsupportedError)):
+        release.questions_of_sql(f"SELECT COUNT(*) FROM people WHERE {text}", world.table())
 
 
 def test_public_tables_are_joined() -> None:

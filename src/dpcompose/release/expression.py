@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NoReturn
@@ -26,6 +26,23 @@ LARGEST = 1e150
 MOST_VALUES = 1_000
 """Values of a list; conditions in one chain of `and` or `or`."""
 MOST_TEXT = 10_000
+FARTHEST = 10**9
+"""The last place of a text."""
+UNITS = ("year", "quarter", "month", "week")
+
+
+Operator = Callable[["RowExpression", object], "RowExpression"]
+
+
+def _operator(name: str, *, swapped: bool = False, negated: bool = False) -> Operator:
+    """The method of an operator: the function of that name of both sides, or of the other side and this one."""
+
+    def method(self: RowExpression, other: object) -> RowExpression:
+        connect = _chain if name in ("and", "or") else call
+        found = connect(name, *((other, self) if swapped else (self, other)))
+        return ~found if negated else found
+
+    return method
 
 
 class RowExpression(ABC):
@@ -64,35 +81,17 @@ class RowExpression(ABC):
     def __floordiv__(self, other: object) -> NoReturn:
         raise refused_method("an expression", "//")
 
-    def __add__(self, other: object) -> RowExpression:
-        return call("add", self, other)
-
-    def __radd__(self, other: object) -> RowExpression:
-        return call("add", other, self)
-
-    def __sub__(self, other: object) -> RowExpression:
-        return call("subtract", self, other)
-
-    def __rsub__(self, other: object) -> RowExpression:
-        return call("subtract", other, self)
-
-    def __mul__(self, other: object) -> RowExpression:
-        return call("multiply", self, other)
-
-    def __rmul__(self, other: object) -> RowExpression:
-        return call("multiply", other, self)
-
-    def __truediv__(self, other: object) -> RowExpression:
-        return call("divide", self, other)
-
-    def __rtruediv__(self, other: object) -> RowExpression:
-        return call("divide", other, self)
-
-    def __mod__(self, other: object) -> RowExpression:
-        return call("modulo", self, other)
-
-    def __neg__(self) -> RowExpression:
-        return call("subtract", 0, self)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("subtract"), _operator("subtract", swapped=True)
+    __mul__, __rmul__ = _operator("multiply"), _operator("multiply", swapped=True)
+    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", swapped=True)
+    __mod__ = _operator("modulo")
+    __lt__, __ge__ = _operator("less"), _operator("less", negated=True)
+    __gt__, __le__ = (
+        _operator("less", swapped=True),
+        _operator("less", swapped=True, negated=True),
+    )
+    __and__, __or__ = _operator("and"), _operator("or")
 
     def __eq__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
         return call("equal", self, other)
@@ -100,23 +99,8 @@ class RowExpression(ABC):
     def __ne__(self, other: object) -> RowExpression:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ~call("equal", self, other)
 
-    def __lt__(self, other: object) -> RowExpression:
-        return call("less", self, other)
-
-    def __gt__(self, other: object) -> RowExpression:
-        return call("less", other, self)
-
-    def __le__(self, other: object) -> RowExpression:
-        return ~call("less", other, self)
-
-    def __ge__(self, other: object) -> RowExpression:
-        return ~call("less", self, other)
-
-    def __and__(self, other: object) -> RowExpression:
-        return _chain("and", self, other)
-
-    def __or__(self, other: object) -> RowExpression:
-        return _chain("or", self, other)
+    def __neg__(self) -> RowExpression:
+        return call("subtract", 0, self)
 
     def __invert__(self) -> RowExpression:
         return call("not", self)
@@ -172,6 +156,14 @@ class RowExpression(ABC):
         """The number of code points of a text."""
         return call("length", self)
 
+    def substring(self, start: int, length: int = FARTHEST) -> RowExpression:
+        """So many code points of a text from a place on, which counts from 1; fewer where the text ends before."""
+        return call("substring", self, start, length)
+
+    def right(self, length: int) -> RowExpression:
+        """The last code points of a text, so many of them."""
+        return call("right", self, length)
+
     def starts_with(self, text: str) -> RowExpression:
         """Whether a text begins so."""
         return call("starts_with", self, _literal(text))
@@ -195,6 +187,28 @@ class RowExpression(ABC):
     def day(self) -> RowExpression:
         """The day of the month of a date."""
         return call("day", self)
+
+    def quarter(self) -> RowExpression:
+        """The quarter of a date, 1 to 4."""
+        return call("quarter", self)
+
+    def week(self) -> RowExpression:
+        """The week of a date by ISO 8601, 1 to 53."""
+        return call("week", self)
+
+    def day_of_week(self) -> RowExpression:
+        """The day of the week of a date, from 0 for Sunday to 6."""
+        return call("day_of_week", self)
+
+    def day_of_year(self) -> RowExpression:
+        """The day of the year of a date, 1 to 366."""
+        return call("day_of_year", self)
+
+    def truncate(self, unit: str) -> RowExpression:
+        """The first day of the year, quarter, month or week (from Monday) in which a date lies."""
+        if unit not in UNITS:
+            raise DomainError("truncate", unit, f"one of {', '.join(UNITS)}")
+        return call(f"first_of_{unit}", self)
 
     def date(self) -> RowExpression:
         """The date of a timestamp without a time zone."""

@@ -16,7 +16,9 @@ from datetime import date
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.columns import UnitTable
 from dpcompose.release.expression import (
+    FARTHEST,
     LARGEST,
+    UNITS,
     ColumnName,
     FunctionCall,
     LiteralValue,
@@ -25,6 +27,16 @@ from dpcompose.release.expression import (
 from dpcompose.release.query import Engine, Value, case
 
 MOST_WEIGHT = 5_000
+PARTS = {
+    "YEAR": ("year", 0),
+    "QUARTER": ("quarter", 0),
+    "MONTH": ("month", 0),
+    "WEEK": ("week", 0),
+    "DAY": ("day", 0),
+    "DOY": ("day_of_year", 0),
+    "DOW": ("day_of_week", 1),
+}
+"""Parts of a date by their words in EXTRACT: the function, and how much more Spark counts."""
 NUMBERS = ("integer", "float")
 TYPES = {
     "integer": "int64",
@@ -80,8 +92,8 @@ def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
             kind = function.gives(kinds)
             if kind is None:
                 raise DomainError(name, ", ".join(kinds), function.takes)
-            if function.divides is not None:
-                _require_constant(name, arguments[1], function.divides)
+            for each, ends in zip(arguments[1:], function.constants, strict=False):
+                _require_constant(name, each, *ends)
             words = function.says(rows.data.engine, [each.value for each in values])
             return Compiled(Value(words, TYPES[kind]), kind, weight)
         case _:
@@ -153,14 +165,15 @@ class Function:
         gives: The kind of its value for the kinds of its arguments; None if it does not take them.
         says: Its SQL, from the engine and its arguments.
         copies: How often an argument occurs in it, at most.
-        divides: The least constant that its second argument may be; None where that may be any value.
+        constants: The ends of the constants that its further arguments are, 0 left out below the first end above it;
+            none where these may be any values.
     """
 
     takes: str
     gives: Callable[[Kinds], str | None]
     says: Says
     copies: int = 1
-    divides: int | None = None
+    constants: Sequence[tuple[int, int]] = ()
 
 
 def _number_of(kinds: Kinds) -> str | None:
@@ -199,13 +212,13 @@ def _conditions(kinds: Kinds) -> str | None:
     return "boolean" if len(kinds) > 1 and set(kinds) == {"boolean"} else None
 
 
-def _require_constant(name: str, divisor: RowExpression, least: int) -> None:
-    match divisor:
-        case LiteralValue(value) if least <= value <= 2**31 and value != 0:
+def _require_constant(name: str, argument: RowExpression, least: int, most: int) -> None:
+    match argument:
+        case LiteralValue(value) if least <= value <= most and (value != 0 or least == 0):
             return
         case _:
-            domain = f"a constant from {least:,} to 2^31 that is not 0"
-            raise DomainError(name, divisor.text, domain)
+            domain = f"a constant from {least:,} to {most:,}" + (", not 0" if least < 0 else "")
+            raise DomainError(name, argument.text, domain)
 
 
 def _common(engine: Engine, values: Sequence[Value]) -> list[str]:
@@ -257,7 +270,8 @@ def _remainder(least: int, template: str) -> Function:
     def says(engine: Engine, values: Sequence[Value]) -> str:
         return template.format(values[0], f"ABS({values[1]})")
 
-    return Function("an integer and a constant", _only("integer", "integer"), says, divides=least)
+    ends = [(least, 2**31)]
+    return Function("an integer and a constant", _only("integer", "integer"), says, constants=ends)
 
 
 def _less(engine: Engine, values: Sequence[Value]) -> str:
@@ -307,6 +321,36 @@ def _of_texts(template: str, **others: str) -> Function:
     return Function("a text and a constant text", _only("text", "boolean"), says)
 
 
+def _part(word: str, less: int = 0) -> Function:
+    """A part of a date; on Spark days of the week are counted from 1."""
+    template = f"EXTRACT({word} FROM {{0}})"
+    return _of_one(
+        "date",
+        "integer",
+        lambda engine, values: engine.cast(
+            f"({template.format(*values)} - {less if engine.name == 'Spark' else 0})", "int64"
+        ),
+    )
+
+
+def _first_day(unit: str) -> Function:
+    """The first day of the part of time in which a date lies; a week begins on Monday."""
+    timed = f"CAST(DATE_TRUNC('{unit}', CAST({{0}} AS TIMESTAMP)) AS DATE)"
+    return _of_one("date", "date", _words(timed))
+
+
+def _of_places(takes: str, template: str, *ends: tuple[int, int]) -> Function:
+    """A part of a text by its places, which are constants: what lies beyond its end is empty."""
+
+    def says(engine: Engine, values: Sequence[Value]) -> str:
+        return template.format(values[0], *(engine.cast(each, "int32") for each in values[1:]))
+
+    expected = ("text", *("integer" for _ in ends))
+    return Function(
+        takes, lambda kinds: "text" if kinds == expected else None, says, constants=ends
+    )
+
+
 _LETTERS = f"'{string.ascii_uppercase}', '{string.ascii_lowercase}'"
 _CAPITALS = f"'{string.ascii_lowercase}', '{string.ascii_uppercase}'"
 FUNCTIONS: Mapping[str, Function] = {
@@ -339,9 +383,12 @@ FUNCTIONS: Mapping[str, Function] = {
         Spark="ENDSWITH({0}, {1})",
     ),
     "contains": _of_texts("CONTAINS({0}, {1})", PostgreSQL="(STRPOS({0}, {1}) > 0)"),
-    "year": _of_one("date", "integer", _cast("integer", "EXTRACT(YEAR FROM {0})")),
-    "month": _of_one("date", "integer", _cast("integer", "EXTRACT(MONTH FROM {0})")),
-    "day": _of_one("date", "integer", _cast("integer", "EXTRACT(DAY FROM {0})")),
+    "substring": _of_places(
+        "a text and two constants", "SUBSTRING({0}, {1}, {2})", (1, FARTHEST), (0, FARTHEST)
+    ),
+    "right": _of_places("a text and a constant", "RIGHT({0}, {1})", (0, FARTHEST)),
+    **{name: _part(word, less) for word, (name, less) in PARTS.items()},
+    **{f"first_of_{unit}": _first_day(unit) for unit in UNITS},
     "date": _of_one(
         "timestamp",
         "date",

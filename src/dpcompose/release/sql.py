@@ -14,12 +14,12 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.counts import Count, Top
 from dpcompose.release.expression import col
-from dpcompose.release.file import KINDS
 from dpcompose.release.per_person import per_person
 from dpcompose.release.planner import ROW, Grouping, Leaf, Plan
 from dpcompose.release.question import Question
-from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates, column_of
+from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates
 from dpcompose.release.sql_nodes import (
     aggregates_in,
     bare,
@@ -31,7 +31,7 @@ from dpcompose.release.sql_nodes import (
     source_of,
 )
 from dpcompose.release.sql_rows import names_of
-from dpcompose.release.sql_scalar import conjuncts, question_of
+from dpcompose.release.sql_scalar import column_of, conjuncts
 from dpcompose.release.sql_syntax import number, parsed, refusal, shown
 from dpcompose.release.table import Table
 
@@ -332,8 +332,8 @@ class _Statement:
             return None
         if shown(first) != "COUNT(*)":
             return None
-        options = {"by": question.by, "keys": question.keys, "table": question.table}
-        return question_of("top", node, number=number(limit.expression, "LIMIT"), **options)
+        most = number(limit.expression, "LIMIT")
+        return Top(number=most, by=question.by, keys=question.keys, table=question.table)
 
     def _leaf(self, node: Any, top: bool) -> Any:
         """A private SELECT with aggregates: its questions, and the SELECT over their answers that stands in its place."""
@@ -344,7 +344,7 @@ class _Statement:
         node.set("group", None)
         wanted = [*(shown(each) for each in grouped.values()), *found]
         simple = top and [shown(each) for each in items] == wanted
-        frequent = simple and self._top(node, KINDS["count"](by="x")) is not None
+        frequent = simple and self._top(node, Count(by="x")) is not None
         first, name = len(self.questions), f"dpcompose_leaf{len(self.leaves)}"
         keys, made = self._released(reader, grouped, found, name, frequent=frequent)
         question = self.questions[-1]

@@ -14,8 +14,10 @@ from typing import Any
 from sqlglot import exp
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.counts import Count, Distinct, Histogram, Units
 from dpcompose.release.expression import case, col
-from dpcompose.release.file import KINDS
+from dpcompose.release.moments import Ratio, Sum
+from dpcompose.release.quantile import Quantile, Quantiles
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import CONDITIONS, bare, built, called, condition_of, kind_of
 from dpcompose.release.sql_rows import SelectRows
@@ -24,8 +26,8 @@ from dpcompose.release.sql_scalar import (
     SUMS,
     answer_labels,
     column_name,
+    column_of,
     quantile,
-    question_of,
     scalar,
 )
 from dpcompose.release.sql_syntax import number, refusal, shown
@@ -36,6 +38,10 @@ NO_VALUE = "\x1a no value"
 """The key of the private group of rows without a value; in the answer it is NULL."""
 
 _KEY_TYPES = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
+
+
+AskedAggregate = tuple[Question, list[tuple[str, str]], str]
+"""The question of an aggregate, the columns of its answer that make it with their types, and how."""
 
 
 @dataclass
@@ -136,10 +142,8 @@ class Aggregates(SelectRows):
         self.computed[made] = col(name).fill_null(NO_VALUE)
         return made
 
-    def _question(
-        self, node: Any, options: Mapping[str, Any]
-    ) -> tuple[Question, list[tuple[str, str]], Any]:
-        """The question of an aggregate, the columns of its answer that make it, and how."""
+    def _question(self, node: Any, options: Mapping[str, Any]) -> AskedAggregate:
+        """The question of an aggregate, and how its answer makes it."""
         kind = kind_of(node)
         if kind == "Filter":
             return self._filtered(node.this, node.expression.this, options)
@@ -157,7 +161,7 @@ class Aggregates(SelectRows):
             if truth and kind == "Sum":
                 return self._indicator(inner, options)
             column, ends = self.operand(inner, alias, kind.upper())
-            question = question_of(SUMS[kind], node, column=column, **ends, **options)
+            question = SUMS[kind](column=column, **ends, **options)
             answered = [(column_of(question), "double")]
             if kind in ("Variance", "Stddev", "StddevSamp"):
                 # Of a sample: times n / (n - 1), of the noisy n.
@@ -167,9 +171,9 @@ class Aggregates(SelectRows):
                     else "({0} * SQRT({1} / ({1} - 1)))"
                 )
                 return question, [*answered, ("count", "double")], shape
-            return question, answered, ITSELF
+            return _itself(question)
         if kind == "Div":
-            return self._ratio(node, options), [("ratio", "double")], ITSELF
+            return _itself(self._ratio(node, options))
         parts = quantile(node)
         if kind not in ENDS and parts is None:
             raise refusal(node, "no aggregate that is a question")
@@ -184,16 +188,14 @@ class Aggregates(SelectRows):
                 f"sql: {shown(node)}", "it names a person", "Ask for another column"
             )
         if kind in ENDS:
-            question = question_of(ENDS[kind], node, column=column, **ends, **options)
+            question = ENDS[kind](column=column, **ends, **options)
         elif len(shares) == 1:
-            question = question_of("quantile", node, column=column, q=shares[0], **ends, **options)
+            question = Quantile(column=column, q=shares[0], **ends, **options)
         else:
-            question = question_of("quantiles", node, column=column, qs=shares, **ends, **options)
-        return question, [(column_of(question), "double")], ITSELF
+            question = Quantiles(column=column, qs=shares, **ends, **options)
+        return _itself(question)
 
-    def _filtered(
-        self, node: Any, condition: Any, options: Mapping[str, Any]
-    ) -> tuple[Question, list[tuple[str, str]], Any]:
+    def _filtered(self, node: Any, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
         """An aggregate of the rows for which a condition holds; the groups are those of all rows."""
         kind, inner = kind_of(node), node.this
         if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
@@ -208,9 +210,7 @@ class Aggregates(SelectRows):
         own = self.table if question.table is None else question.table
         return replace(question, table=own.where(scalar(condition, self.named))), answered, shape
 
-    def _indicator(
-        self, condition: Any, options: Mapping[str, Any]
-    ) -> tuple[Question, list[tuple[str, str]], Any]:
+    def _indicator(self, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
         """How many rows satisfy a condition: the sum of ones, so that groups without such rows come out too."""
         name = f"_if_{len(self.texts)}"
         name = next(
@@ -218,31 +218,25 @@ class Aggregates(SelectRows):
         )
         self.texts[name] = f"if {shown(condition)}"
         self.computed[name] = case((scalar(condition, self.named), 1), else_=0)
-        return KINDS["sum"](column=name, lower=0, upper=1, **options), [("sum", "double")], ITSELF  # pyright: ignore[reportCallIssue]
+        return _itself(Sum(column=name, lower=0, upper=1, **options))
 
-    def _count(
-        self, node: Any, options: Mapping[str, Any]
-    ) -> tuple[Question, list[tuple[str, str]], Any]:
+    def _count(self, node: Any, options: Mapping[str, Any]) -> AskedAggregate:
         inner = node.this
         if inner is None or kind_of(inner) in ("Star", "Literal"):
-            return KINDS["count"](**options), [("count", "int64")], ITSELF
+            return _itself(Count(**options), "int64")
         if kind_of(inner) == "Distinct":
             names = [column_name(each, self.named) for each in inner.expressions]
             if set(names) == set(self.table.unit):
-                return KINDS["units"](**options), [("units", "int64")], ITSELF
+                return _itself(Units(**options), "int64")
             if len(names) == 1:
-                return (
-                    question_of("distinct", node, column=names[0], **options),
-                    [("distinct", "int64")],
-                    ITSELF,
-                )
+                return _itself(Distinct(column=names[0], **options), "int64")
             raise UnsupportedError(
                 f"sql: {shown(node)}",
                 "several columns are not counted together",
                 "Use COUNT(DISTINCT column)",
             )
         if kind_of(inner) == "Column" and column_name(inner, self.named) in self.table.unit:
-            return KINDS["count"](**options), [("count", "int64")], ITSELF
+            return _itself(Count(**options), "int64")
         condition = condition_of(inner)
         if condition is not None:
             return self._filtered(exp.Count(this=condition[1]), condition[0], options)
@@ -253,9 +247,7 @@ class Aggregates(SelectRows):
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self.operand(node.this.this, "", "SUM")
         per, below = self.operand(node.expression.this, "", "SUM")
-        return question_of(
-            "ratio",
-            node,
+        return Ratio(
             column=column,
             per=per,
             **ends,
@@ -273,20 +265,14 @@ class Aggregates(SelectRows):
             )
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
-        return question_of(
-            "histogram", node, column=self.column(inner, ""), edges=listed, **options
-        )
+        return Histogram(column=self.column(inner, ""), edges=listed, **options)
+
+
+def _itself(question: Question, type: str = "double") -> AskedAggregate:
+    """A question whose one number is the aggregate."""
+    return question, [(column_of(question), type)], ITSELF
 
 
 def _declared(table: Table, name: str) -> bool:
     """Whether the keeper says the values of a column of text."""
     return name in table.ranges and table.column(name).kind == "text"
-
-
-def column_of(question: Question) -> str:
-    """The column of an answer that an aggregate is."""
-    return {
-        "histogram": "count",
-        "quantiles": "quantile",
-        "standard deviation": "standard_deviation",
-    }.get(question.kind, question.kind)

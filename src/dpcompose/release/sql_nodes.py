@@ -102,21 +102,7 @@ def condition_of(node: Any) -> tuple[Any, Any] | None:
     return None
 
 
-CONDITIONS = (
-    "EQ",
-    "NEQ",
-    "LT",
-    "LTE",
-    "GT",
-    "GTE",
-    "And",
-    "Or",
-    "Not",
-    "Is",
-    "In",
-    "Between",
-    "Like",
-)
+CONDITIONS = (*COMPARED, "And", "Or", "Not", "Is", "Like")
 
 
 # What other programs say in other words, and the ends of expressions.
@@ -155,6 +141,7 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
 
 
 _SAME = {
+    **{each: f"EXTRACT({each.upper()} FROM :this)" for each in ("Year", "Quarter", "Month", "Day")},
     "CountIf": "COUNT(*) FILTER (WHERE :this)",
     "ApproxDistinct": "COUNT(DISTINCT :this)",
     "SafeDivide": ":this / NULLIF(:expression, 0)",
@@ -187,9 +174,9 @@ def rewritten(node: Any) -> None:
         low = exp.Literal.string(str(node.expression.this).lower())
         node.replace(built("LOWER(:this) LIKE :low", this=node.this, low=low))
     elif called(node, "DATE_PART") and len(node.expressions) == 2:
-        part = str(node.expressions[0].this).upper()
-        if part in ("YEAR", "MONTH", "DAY"):
-            node.replace(built(f"EXTRACT({part} FROM :this)", this=node.expressions[1]))
+        part = str(node.expressions[0].this)
+        if part.isalpha():
+            node.replace(built(f"EXTRACT({part.upper()} FROM :this)", this=node.expressions[1]))
 
 
 def called(node: Any, name: str) -> bool:
@@ -198,6 +185,14 @@ def called(node: Any, name: str) -> bool:
 
 
 Ends = tuple[Fraction, Fraction]
+_PART_ENDS = {
+    "QUARTER": (1, 4),
+    "MONTH": (1, 12),
+    "WEEK": (1, 53),
+    "DAY": (1, 31),
+    "DOY": (1, 366),
+    "DOW": (0, 6),
+}
 
 
 def ends_of(node: Any, of_column: Callable[[Any], Ends | None]) -> Ends | None:
@@ -226,10 +221,9 @@ def ends_of(node: Any, of_column: Callable[[Any], Ends | None]) -> Ends | None:
             return hull([node.args["true"], *_listed(node, "false")])
         case "Coalesce":
             return hull([node.this, *node.expressions])
-        case "Extract" | "Month" | "Day" as kind:
-            part = str(node.this.this).upper() if kind == "Extract" else kind.upper()
-            most = {"MONTH": 12, "DAY": 31}.get(part)
-            return None if most is None else (Fraction(1), Fraction(most))
+        case "Extract":
+            ends = _PART_ENDS.get(str(node.this.this).upper())
+            return None if ends is None else (Fraction(ends[0]), Fraction(ends[1]))
         case "Paren" | "Neg" | "Abs" | "Floor" | "Round" | "Cast" | "Sqrt" as kind:
             one = ends_of(node.this, of_column)
             return None if one is None else _of_one(kind, node, *one)

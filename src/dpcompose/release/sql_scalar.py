@@ -9,13 +9,15 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.expression import RowExpression, case, col, lit
-from dpcompose.release.file import KINDS
+from dpcompose.release.expression import RowExpression, call, case, col, lit
+from dpcompose.release.function import PARTS
+from dpcompose.release.moments import Mean, StandardDeviation, Sum, Variance
 from dpcompose.release.public import PublicTable, frozen, public
+from dpcompose.release.quantile import Maximum, Minimum
 from dpcompose.release.question import Question
 from dpcompose.release.sql_nodes import kind_of
 from dpcompose.release.sql_syntax import CALLS, CHAINS, number, refusal, shown
@@ -183,9 +185,6 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "Lower": RowExpression.lower,
     "Upper": RowExpression.upper,
     "Length": RowExpression.length,
-    "Year": RowExpression.year,
-    "Month": RowExpression.month,
-    "Day": RowExpression.day,
 }
 _TYPES = {
     "DOUBLE": "float",
@@ -230,8 +229,17 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
         case "Like":
             found = _like(read(node.this), literal(node.expression, "LIKE"))
             return ~found if node.args.get("negate") else found
-        case "Extract" if str(node.this.this).upper() in ("YEAR", "MONTH", "DAY"):
-            return _CALLS[str(node.this.this).capitalize()](read(node.expression))
+        case "Extract" if str(node.this.this).upper() in PARTS:
+            return call(PARTS[str(node.this.this).upper()][0], read(node.expression))
+        case "DateTrunc" if str(node.args["unit"].this).upper() == "DAY":
+            return read(node.this)
+        case "DateTrunc":
+            return read(node.this).truncate(str(node.args["unit"].this).lower())
+        case "Substring" | "Left" | "Right" as kind:
+            written = [node.args.get(part) for part in ("start", "length", "expression")]
+            places = [number(each, kind.upper()) for each in written if each is not None]
+            made = {"Left": partial(read(node.this).substring, 1), "Right": read(node.this).right}
+            return made.get(kind, read(node.this).substring)(*places)
         case "Cast" | "TryCast" if node.to.this.name == "DATE":
             return read(node.this).date()
         case "Cast" | "TryCast" if node.to.this.name in _TYPES:
@@ -259,22 +267,19 @@ def _like(text: RowExpression, pattern: object) -> RowExpression:
     raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
 
 
-SUMS = {
-    "Sum": "sum",
-    "Avg": "mean",
-    **dict.fromkeys(("Variance", "VariancePop"), "variance"),
-    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), "standard deviation"),
+SUMS: Mapping[str, Callable[..., Question]] = {
+    "Sum": Sum,
+    "Avg": Mean,
+    **dict.fromkeys(("Variance", "VariancePop"), Variance),
+    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), StandardDeviation),
 }
-ENDS = {"Min": "minimum", "Max": "maximum"}
+ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
 
 
-_COLUMNS = {
-    "top": "count",
-    "histogram": "count",
-    "quantiles": "quantile",
-    "standard deviation": "standard_deviation",
-}
-"""The column of an answer that an aggregate is, where it is not called as the question."""
+def column_of(question: Question) -> str:
+    """The column of an answer that an aggregate is."""
+    other = {"top": "count", "histogram": "count", "quantiles": "quantile"}
+    return other.get(question.kind, question.kind.replace(" ", "_"))
 
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
@@ -299,25 +304,13 @@ def quantile(node: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def question_of(kind: str, node: Any, **arguments: Any) -> Question:
-    """The question of a kind.
-
-    Raises:
-        UnsupportedError: If there is no such question.
-    """
-    if kind not in KINDS:
-        raise refusal(node, f"there is no question of kind {kind}")
-    question: Any = KINDS[kind]
-    return question(**arguments)
-
-
 def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
     """The names of an answer's columns in SELECT: those of its keys, and the alias of the aggregate.
 
     Raises:
         DomainError: If two of them are the same.
     """
-    own = _COLUMNS.get(question.kind, question.kind)
+    own = column_of(question)
     own = f"{own}_" if own in keys else own
     found = {**keys} | ({own: node.alias} if node.alias else {})
     if len({*found.values()}) < len(found):

@@ -53,10 +53,12 @@ this quantile: Quantile
 this expression: WithinGroup
 this expressions query: In
 this expressions: Anonymous Coalesce
-this expression: Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
+this expression: Left Right Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
 this expression negate: Like
 this expression typed safe: Div
-this: Neg Abs Floor Not Lower Upper Length Year Month Day
+this: Neg Abs Floor Not Lower Upper Length Year Quarter Month Day
+this start length: Substring
+this unit: DateTrunc
 this low high: Between
 ifs default: Case
 this true false: If
