@@ -101,6 +101,29 @@ def test_examples_of_docstrings_are_code() -> None:
     assert shown == "Says so.\n\n```pycon\n>>> 1 +\\\n... 1\n2\n```\n\nArgs:\n    a: Not >>> this."
 
 
+def test_errors_that_every_call_raises_are_said_once() -> None:
+    doctests = pytest.importorskip("griffe") and importlib.import_module("website.doctests")
+    raised = "Raises:\n    DomainError: If it is NaN,\n        or below 0.\n"
+    other = "    StoreError: If the disk is full.\n"
+    assert doctests.shortened(f"Says so.\n\n{raised}") == "Says so.\n"
+    assert doctests.shortened(f"Says so.\n\n{raised}{other}") == f"Says so.\n\nRaises:\n{other}"
+    kept = f"Says so.\n\nArgs:\n    a: Such as DomainError: no.\n\n{raised}\nReference: [X]"
+    assert doctests.shortened(kept).count("DomainError") == 1
+    assert doctests.shortened(kept).endswith("no.\n\nReference: [X]")
+
+
+def test_a_member_that_overrides_is_told_at_its_base() -> None:
+    griffe = pytest.importorskip("griffe")
+    doctests = importlib.import_module("website.doctests")
+    code = 'class A:\n    def f(self): "Says so."\n\nclass B(A):\n    def f(self): "Again."\n    def g(self): "New."\n'
+    with griffe.temporary_visited_module(code) as module:
+        assert [doctests.overrides(module[name]) for name in ("A.f", "B.f", "B.g")] == [
+            False,
+            True,
+            False,
+        ]
+
+
 def test_words_of_a_page_are_those_of_its_article_without_code() -> None:
     page = "<header>no</header><article><h1>One two</h1><pre>x y</pre><p>three <code>four</code></p></article>"
     assert words_of(page) == 4 and words_of("<p>no article</p>") == 0
