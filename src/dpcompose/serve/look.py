@@ -187,7 +187,7 @@ class Look:
             return None
         spent, left = trimmed(above(both[0], 3)), trimmed(below(both[1], 3))
         of = few_digits(target[0], up=False)
-        return {"spent": spent, "left": left, "of": of, "delta": target[1]}
+        return {"spent": spent, "left": left, "of": of, "delta": few_digits(target[1], up=False)}
 
     def parts(self, balance: Balance, currency: str) -> tuple[int, int, int]:
         """The units of a budget that were spent, that are reserved, and all of them."""

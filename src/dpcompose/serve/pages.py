@@ -29,7 +29,13 @@ from dpcompose.serve.request import Answer
 from dpcompose.serve.service import Service, mechanism_of
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
-STYLE = (_TEMPLATES / "style.css").read_text("utf-8")
+STYLE = "".join(
+    [
+        (files("dpcompose.report") / "page.css").read_text("utf-8"),
+        (_TEMPLATES / "style.css").read_text("utf-8"),
+    ]
+)
+"""The style of all pages, and what the dashboard has beside it."""
 SCRIPT = (_TEMPLATES / "live.js").read_text("utf-8")
 _TYPED = (*SEARCHED, "at", "scope", "mechanism", "before")
 
