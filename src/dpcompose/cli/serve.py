@@ -159,7 +159,7 @@ def people(
 
     is_reading = not (invite or revoke or trust_clock)
     with opened(url, reading=is_reading) as ledger:
-        own = Identities(ledger, None if issuer is None else Issuer(issuer, ""))
+        own = Identities(ledger, None if issuer is None else Issuer(issuer, issuer))
         lines = [f"{own.trust_clock():.0f} s were undone"] if trust_clock else []
         lines += [_invited(own, each, subject) for each in invite or []]
         lines += [f"{_revoked(own, each)} revoked" for each in revoke or []]
