@@ -10,12 +10,20 @@ from typing import Any
 import pytest
 
 from dpcompose import Adjacency, BlackBox, Concentrated, Gaussian, GaussianDP, Laplace, compose
-from dpcompose.account import Account, open_partition, open_scope, open_slots, take_slot
+from dpcompose.account import (
+    Account,
+    open_partition,
+    open_scope,
+    open_scopes,
+    open_slots,
+    take_slot,
+)
 from dpcompose.account.opening import BudgetArguments
 from dpcompose.account.target import refuse_unknown
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
+    Budget,
     ConcentratedFilter,
     Curators,
     Filter,
@@ -26,8 +34,10 @@ from dpcompose.adaptive import (
 )
 from dpcompose.errors import (
     DomainError,
+    DPComposeError,
     KeyReusedError,
     OverdrawnError,
+    ScopeExistsError,
     UnknownScopeError,
     UnsupportedError,
 )
@@ -576,3 +586,45 @@ def test_a_bare_cost_with_a_delta_is_refused_inside_a_partition(ledger: Ledger) 
         refuse_unknown(ledger, "world/wards/north", delta="1e-9")
     refuse_unknown(ledger, "world/wards/north", delta=0)
     refuse_unknown(ledger, "world", delta="1e-9")
+
+
+def test_many_scopes_are_opened_alike_in_one_call(ledger: Ledger) -> None:
+    open_scope(ledger, "world", epsilon=2, actor="Grace")
+    paths = [f"world/city{city}{street}" for city in range(3) for street in ("", "/a", "/b")]
+    words: dict[str, Any] = {"filter": Budget(1), "actor": "Grace"}
+    assert open_scopes(ledger, paths, **words) == open_scopes(ledger, iter(paths), **words) == 9
+    alone = open_scope(ledger, "world/alone", filter=Budget(1), actor="Grace")
+    opened = {scope.path: scope for scope in ledger.scopes("world") if scope.path != "world"}
+    assert opened.keys() == {*paths, "world/alone"}
+    for path in paths:  # each is the scope that it would be by itself
+        assert opened[path].description == alone.chain[-1].scope.description
+        assert opened[path].caps == alone.chain[-1].scope.caps
+    assert ledger.verify().entries == 11
+
+
+@pytest.mark.parametrize(
+    ("paths", "more", "error"),
+    [
+        ("world/a", {}, "paths"),
+        (["world/a", "world/ b"], {}, "path"),
+        (["world/a"], {"adjacency": "replace"}, "scopes above"),
+        (["world/a", "world/slots/a"], {}, "outside of slots"),
+        (["world/a", "elsewhere/a"], {}, "elsewhere"),
+    ],
+)
+def test_many_scopes_of_which_one_cannot_be_opened(
+    ledger: Ledger, paths: Any, more: dict[str, Any], error: str
+) -> None:
+    open_scope(ledger, "world", epsilon=4, actor="Grace")
+    open_slots(ledger, "world/slots", slots=2, filter=Budget(1), actor="Grace")
+    with pytest.raises(DPComposeError, match=error):
+        open_scopes(ledger, paths, **{"filter": Budget(1), "actor": "Grace"} | more)
+    assert len(ledger.scopes()) == 2
+
+
+def test_a_refusal_among_many_openings_leaves_what_was_opened(ledger: Ledger) -> None:
+    open_scope(ledger, "world", epsilon=4, actor="Grace")
+    open_scope(ledger, "world/b", epsilon=3, actor="Grace")
+    with pytest.raises(ScopeExistsError, match="world/b"):
+        open_scopes(ledger, ["world/a", "world/b", "world/c"], filter=Budget(1), actor="Grace")
+    assert open_scopes(ledger, ["world/a", "world/c"], filter=Budget(1), actor="Grace") == 2

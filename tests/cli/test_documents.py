@@ -52,7 +52,7 @@ LINES = [
     "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
     "ledger admin backup --out copy.db --keep anchor.json",
     "ledger admin restore copy.db --anchor anchor.json --ledger restored.db",
-    "ledger close world/a", "ledger evidence key acme.example --out secret.key",
+    "ledger close world/a", "ledger people", "ledger evidence key acme.example --out secret.key",
     "ledger evidence check-proof entry.proof --trust key.txt", "ledger evidence check-proof secret.key --trust key.txt",
     "audit scores scores.csv --epsilon 1",
     "release table.csv --unit id --max-rows 1 --scope r --questions count.toml --spend epsilon=0.1 --quote",

@@ -292,3 +292,15 @@ def test_show_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert found.exit_code == 0 and "wrote page.html" in found.output
         assert (tmp_path / "page.html").read_text().count("<svg") == 2
     assert invoke(["ledger", "show", "--html", "page.txt"], env=environment).exit_code == 2
+
+
+def test_many_scopes_are_opened_from_a_file_of_names(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("oslo\n\n  rome \r\nrome/centre\n")
+    words = "scope --ledger l.db world --from names.txt --epsilon 0.5 --delta 1e-7"
+    assert ask(words) == ask(words) == "world: 3 scopes are open below it\n"
+    assert json.loads(ask(words + " --json"))["path"] == "world"
+    shown = json.loads(ask("show --ledger l.db world --json"))["scopes"]
+    assert {"world/oslo", "world/rome", "world/rome/centre"} <= {each["path"] for each in shown}
+    assert "--key" in ask(words + " --key a", status=2)
+    assert "one by one" in ask("scope --ledger l.db world --from names.txt --kind slots", status=2)
+    assert "scopes above" in ask(words + " --adjacency replace", status=2)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -173,7 +175,36 @@ def test_whoever_keeps_everything_can_be_revoked(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DPCOMPOSE_LEDGER", "city.db")
     Ledger.open("city.db").close()
-    assert invoke(["serve", "--invite", "keeper:Grace", "--invite", "keeper:Ann"]).exit_code == 0
-    assert invoke(["serve", "--revoke", "Grace"]).stdout == "1 revoked\n"
-    assert "a name and scope as they were invited" in invoke(["serve", "--revoke", "Grace"]).stderr
-    assert "nobody could keep" in invoke(["serve", "--revoke", "Ann"]).stderr
+    people = ["ledger", "people"]
+    assert invoke([*people, "--invite", "keeper:Grace", "--invite", "keeper:Ann"]).exit_code == 0
+    assert invoke([*people, "--revoke", "Grace"]).stdout == "1 revoked\n"
+    again = invoke([*people, "--revoke", "Grace"]).stderr
+    assert "a name and scope as they were invited" in again
+    assert "nobody could keep" in invoke([*people, "--revoke", "Ann"]).stderr
+
+
+def test_people_are_listed_and_looked_up_at_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPCOMPOSE_LEDGER", "city.db")
+    Ledger.open("city.db").close()
+    people = ["ledger", "people"]
+    assert invoke(people).stdout == ""
+    token = invoke([*people, "--invite", "keeper:Grace"]).stdout.strip()
+    invoke([*people, "--invite", "analyst:Ada:city/health", "--invite", "auditor:Cleo"])
+    invoke([*people, "--revoke", "Ada:city/health"])
+    listed = invoke(people).stdout
+    assert token not in listed and "keeper Grace of every scope: until" in listed
+    (ada,) = invoke([*people, "--name", "Ada"]).stdout.splitlines()
+    assert re.match(
+        "analyst Ada of city/health: revoked .* by operator, invited .* by operator", ada
+    )
+    document = json.loads(invoke([*people, "--json"]).stdout)
+    assert {each["name"] for each in document["people"]} == {"Grace", "Ada", "Cleo"}
+    assert not document["changes"] and token not in json.dumps(document)
+    refused = invoke([*people, "--invite", "analyst:Ben", "--subject", "8f3e"])
+    assert refused.exit_code == 3 and "--issuer" in refused.stderr
+    named = ["--subject", "8f3e", "--issuer", "https://login.example/city"]
+    assert invoke([*people, "--invite", "analyst:Ben", *named]).stdout == "invited\n"
+    assert invoke([*people, "--invite", "nobody:Ben"]).exit_code == 2

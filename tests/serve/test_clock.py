@@ -87,6 +87,6 @@ def test_the_command_says_what_it_undid(clocks: Clocks, monkeypatch: pytest.Monk
     clocks.people.ledger.close()
     clocks.now = 1e9
     monkeypatch.chdir(clocks.path.parent)
-    done = invoke(["serve", "--ledger", str(clocks.path), "--trust-clock"])
+    done = invoke(["ledger", "people", "--ledger", str(clocks.path), "--trust-clock"])
     assert done.exit_code == 0 and int(done.stdout.split()[0]) > 10**9 and "undone" in done.stdout
     assert Identities(Ledger.open(clocks.path)).find(token) is None

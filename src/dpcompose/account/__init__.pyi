@@ -3,6 +3,7 @@ from .exposure import Exposure as Exposure, exposure as exposure, fix_budgets as
 from .opening import (
     open_partition as open_partition,
     open_scope as open_scope,
+    open_scopes as open_scopes,
     open_slots as open_slots,
     take_slot as take_slot,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -30,7 +30,7 @@ from dpcompose.adaptive import (
 )
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger import Amount, Kind, Ledger, Scope
+from dpcompose.ledger import Amount, Kind, Ledger, Scope, scope_paths
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, AdjacencyName, rounded_down
 
@@ -86,18 +86,68 @@ def open_scope(
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
     target = _target(budget, epsilon, delta)
-    description = described(budget, adjacency, odometer, committed, note, target)
-    caps = None if budget is None else budget.caps
-    ledger.scope(
-        path,
-        kind=Kind.FILTER,
-        caps=caps,
-        renew=renew,
-        description=description,
-        actor=actor,
-        key=key,
-    )
+    stated = _stated(budget, described(budget, adjacency, odometer, committed, note, target))
+    ledger.scope(path, renew=renew, actor=actor, key=key, **stated)
     return Account(ledger, scope=path)
+
+
+def _stated(budget: Filter | None, description: Mapping[str, Any]) -> dict[str, Any]:
+    return {"caps": None if budget is None else budget.caps, "description": description}
+
+
+def open_scopes(
+    ledger: Ledger,
+    paths: Iterable[str],
+    *,
+    filter: Filter | None,
+    adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
+    odometer: Odometer | None = None,
+    renew: str | timedelta | None = None,
+    note: Mapping[str, Any] | None = None,
+    actor: str,
+) -> int:
+    """Open many scopes with equal budgets, in few commits; how many they are. Repeating it is safe.
+
+    Args:
+        ledger: Where.
+        paths: The new scopes; those above each must be open, or stand before it.
+        filter: The budget of each of them, such as Budget(1, 1e-6); see `open_scope`, as for all that follows.
+        adjacency: What one person's data may change.
+        odometer: Of each of them.
+        renew: When each begins anew.
+        note: Of each of them.
+        actor: Who opens them.
+
+    Raises:
+        DomainError: If an argument is outside its domain; then none is opened.
+        LedgerError: See `Ledger.open_scopes`.
+    """
+    adjacency = check.named("adjacency", adjacency, Adjacency)
+    budget = _filter_of(filter, None, None, 0, adjacency)
+    description = described(budget, adjacency, odometer, (), note, _target(budget, None, None))
+    return _open_alike(ledger, paths, adjacency, renew, actor, _stated(budget, description))
+
+
+def _open_alike(
+    ledger: Ledger,
+    paths: Iterable[str],
+    adjacency: Adjacency,
+    renew: str | timedelta | None,
+    actor: str,
+    stated: Mapping[str, Any],
+) -> int:
+    """Open scopes that differ in their paths alone, outside of slots, under the adjacency of those above."""
+    new = scope_paths(paths)
+    for parent in {path_in(ledger, path).rpartition("/")[0] for path in new} - {"", *new}:
+        require_same_adjacency(ledger, f"{parent}/new", adjacency)
+        if (above := ledger.balance(parent).scope).kind is Kind.SLOTS:
+            raise DomainError(
+                "paths",
+                f"{parent}/...",
+                "scopes outside of slots",
+                f"Take slots of {above.path} one by one",
+            )
+    return ledger.open_scopes(new, renew=renew, actor=actor, **stated)
 
 
 def open_partition(
@@ -287,17 +337,14 @@ class BudgetArguments:
             DomainError: A word that is none, or one that does not go with the others.
             UnsupportedError, LedgerError: See `open_scope`, `open_slots`, `open_partition`, `take_slot`.
         """
-        if self.adjacency not in [each.value for each in Adjacency]:
-            raise DomainError(
-                "adjacency", self.adjacency, ", ".join(each.value for each in Adjacency)
-            )
+        adjacency = self._adjacency()
         common: dict[str, Any] = {"note": self.note, "actor": actor, "key": key}
         parent = path_in(ledger, path).rpartition("/")[0]
         if parent and ledger.balance(parent).scope.kind is Kind.SLOTS:
             self._as_slot(ScopeBudget.of(ledger.balance(parent).scope))
             take_slot(ledger, path, odometer=self._odometer(), **common)
             return ledger.balance(path).scope
-        common["adjacency"] = Adjacency(self.adjacency)
+        common["adjacency"] = adjacency
         self._nothing_ignored()
         match self.kind:
             case Kind.SLOTS:
@@ -314,17 +361,32 @@ class BudgetArguments:
                     ledger, path, filter=self._filter(), renew=self.renew, **common
                 )
             case Kind.FILTER:
-                budget = self._filter()
-                target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
-                _filter_of(budget, None, None, 0, common["adjacency"])
                 require_same_adjacency(ledger, path, common["adjacency"])
-                stated = described(
-                    budget, common["adjacency"], self._odometer(), (), self.note, target
-                )
-                caps, common = None if budget is None else budget.caps, {"actor": actor, "key": key}
-                return ledger.scope(path, caps=caps, renew=self.renew, description=stated, **common)
+                return ledger.scope(path, renew=self.renew, actor=actor, key=key, **self._stated())
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
+
+    def open_all(self, ledger: Ledger, paths: Iterable[str], *, actor: str) -> int:
+        """Open it at many paths; see `open_scopes`."""
+        if self.kind != Kind.FILTER:
+            raise DomainError("kind", self.kind, "filter: others are opened one by one")
+        self._nothing_ignored()
+        adjacency = self._adjacency()
+        return _open_alike(ledger, paths, adjacency, self.renew, actor, self._stated())
+
+    def _adjacency(self) -> Adjacency:
+        words = [each.value for each in Adjacency]
+        if self.adjacency not in words:
+            raise DomainError("adjacency", self.adjacency, ", ".join(words))
+        return Adjacency(self.adjacency)
+
+    def _stated(self) -> dict[str, Any]:
+        """The caps and the description of a scope of kind filter."""
+        budget, adjacency = self._filter(), Adjacency(self.adjacency)
+        target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
+        _filter_of(budget, None, None, 0, adjacency)
+        described_as = described(budget, adjacency, self._odometer(), (), self.note, target)
+        return _stated(budget, described_as)
 
     def _as_slot(self, slots: ScopeBudget) -> None:
         """Refuse words that a slot does not take: its budget was fixed with the slots."""

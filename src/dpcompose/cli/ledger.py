@@ -14,6 +14,7 @@ from dpcompose.cli.command import (
     Result,
     ScopePath,
     command,
+    option,
 )
 from dpcompose.cli.inputs import opened, pairs, plan_for, read_text
 from dpcompose.cli.output import REFUSED, stderr
@@ -22,6 +23,9 @@ from dpcompose.errors import DomainError, OverdrawnError, printable
 if TYPE_CHECKING:
     from dpcompose.account import BudgetArguments
     from dpcompose.ledger import Ledger, Receipt
+
+LARGEST_NAMES = 10**8
+"""Bytes of a file of names of scopes."""
 
 
 @command("json", doing=None)
@@ -54,6 +58,7 @@ def scope(
     odometer: str | None = None,
     renew: str | None = None,
     unit: str | None = None,
+    names: Annotated[Path | None, option(name="--from")] = None,
     actor: Actor = "keeper",
     key: Key = None,
 ) -> Result:
@@ -78,13 +83,15 @@ def scope(
         odometer (D): Fix an odometer that fails with this probability.
         renew (WHEN): Begin anew each year, quarter, month, week, day, or after a duration such as P30D.
         unit: The protected unit, in words; kept and exported.
+        names (FILE): Open many scopes alike below PATH, one for each line of a file, or of - for standard input.
     """
     from dpcompose.account import BudgetArguments, open_equal_slots
+    from dpcompose.ledger import paths_down_to
     from dpcompose.report import document, left_of, tree_page
 
     target = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
     with opened(url) as ledger:
-        note = {} if unit is None else {"unit": unit}
+        note, opened_now = {} if unit is None else {"unit": unit}, 0
         budget = BudgetArguments(
             kind,
             filter,
@@ -98,7 +105,15 @@ def scope(
             note=note,
             only=only,
         )
-        if split is not None:
+        if names is not None:
+            if split is not None or cap or key is not None:
+                domain = "left out beside --split, --cap and --key"
+                raise DomainError("--from", str(names), domain)
+            lines = read_text("--from", names, most=LARGEST_NAMES).split("\n")
+            opened_now = budget.open_all(
+                ledger, [f"{path}/{line.strip()}" for line in lines if line.strip()], actor=actor
+            )
+        elif split is not None:
             _require_alone("--split, which divides what is left above", budget)
             open_equal_slots(ledger, path, parts=split, note=note, actor=actor, key=key)
         elif cap:
@@ -117,10 +132,13 @@ def scope(
             )
         else:
             budget.open(ledger, path, actor=actor, key=key)
-        balances = ledger.balances(path.partition("/")[0])
-    (balance,) = (each for each in balances if each.scope.path == path)
+        with ledger.moment() as moment:
+            balances = [moment.balance(each) for each in paths_down_to(path)]
+    if names is not None:
+        text = f"{printable(path)}: {opened_now} scopes are open below it\n"
+        return Result(lambda: document(balances[-1], left_of(balances)[path]), text=text)
     return Result(
-        lambda: document(balance, left_of(balances)[path]),
+        lambda: document(balances[-1], left_of(balances)[path]),
         lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open", zeros=True),
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpcompose.cli.command import command, option
+from dpcompose.cli.command import LedgerUrl, Result, command, option
+from dpcompose.cli.inputs import opened
 from dpcompose.cli.output import stderr, stdout
-from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.errors import DomainError, MissingExtraError, printable
 
 if TYPE_CHECKING:
     from dpcompose.serve import Identities, Published, Service
@@ -24,10 +25,6 @@ def serve(
     people: str | None = None,
     host: str = "127.0.0.1",
     port: Annotated[int, option(min=1, max=65535)] = 8000,
-    invite: list[str] | None = None,
-    subject: str | None = None,
-    revoke: list[str] | None = None,
-    trust_clock: bool = False,
     issuer: str | None = None,
     audience: str | None = None,
     checkpoints: Path | None = None,
@@ -44,10 +41,6 @@ def serve(
         people (FILE): A file of people of an earlier version, to take over; or else people.db.
         host: The address to listen at.
         port: The port to listen at.
-        invite (ROLE:NAME[:SCOPE]): Print a token and end; may be repeated: keeper, analyst or auditor, name, scope.
-        subject (SUBJECT): With --invite: who it is at the issuer, instead of a token.
-        revoke (NAME[:SCOPE]): Revoke the tokens of a name and end; may be repeated.
-        trust_clock: Undo a time that was ahead, and end.
         issuer (URL): An OpenID Connect issuer whose tokens are taken too.
         audience (NAME): The name of this service at the issuer.
         checkpoints (FILE): The file that `ledger evidence checkpoint` wrote, for proofs on the pages.
@@ -77,11 +70,8 @@ def serve(
         if _is_on_server(earlier or "") or people or Path("people.db").exists():
             take_over(kept, earlier or "")
         service = Service(kept, Identities(kept, verified), shown)
-    if invite or revoke or trust_clock:
-        _change(service.people, invite or [], subject, revoke or [], trust_clock=trust_clock)
-        return
     if (ahead := service.people.ahead) > 60:
-        what = "this clock is %.0f s behind a time that was recorded; --trust-clock undoes it"
+        what = "this clock is %.0f s behind a time that was recorded; ledger people --trust-clock undoes it"
         logging.getLogger("dpcompose.serve").warning(what, ahead)
     if log:
         logging.basicConfig(format="%(message)s", level=logging.WARNING)
@@ -111,7 +101,7 @@ def _unit(typed: Mapping[str, Any]) -> str:
     for name, value in typed.items():
         if name in ("--unit", "--log"):
             continue
-        if name in ("--invite", "--subject", "--revoke", "--trust-clock", "--demo"):
+        if name == "--demo":
             raise DomainError("--unit", name, "the options of a service that goes on")
         words += [
             word for one in (value if name == "--trust" else [value]) for word in (name, str(one))
@@ -142,32 +132,61 @@ def _is_on_server(url: str) -> bool:
     return url.startswith(("postgresql:", "postgres:", "postgresql+psycopg:"))
 
 
-def _change(
-    people: Identities,
-    invite: list[str],
-    subject: str | None,
-    revoke: list[str],
-    *,
-    trust_clock: bool,
-) -> None:
-    if trust_clock:
-        stdout(f"{people.trust_clock():.0f} s were undone\n")
-    for each in invite:
-        stdout(f"{_invited(people, each, subject)}\n")
-    for each in revoke:
-        stdout(f"{_revoked(people, each)}\n")
+@command("json", doing=None)
+def people(
+    url: LedgerUrl,
+    name: str | None = None,
+    invite: list[str] | None = None,
+    subject: str | None = None,
+    issuer: str | None = None,
+    revoke: list[str] | None = None,
+    trust_clock: bool = False,
+) -> Result:
+    """List everybody who was ever invited to the service of a ledger, the newest first; or invite and revoke.
+
+    Args:
+        name (NAME): List one name alone.
+        invite (ROLE:NAME[:SCOPE]): Print a token; may be repeated: keeper, analyst or auditor, name, scope.
+        subject (SUBJECT): With --invite: who it is at the issuer, instead of a token.
+        issuer (URL): With --subject: the OpenID Connect issuer.
+        revoke (NAME[:SCOPE]): Revoke the tokens of a name; may be repeated.
+        trust_clock: Undo a time that was recorded ahead of the clock.
+    """
+    try:
+        from dpcompose.serve import Identities, Issuer
+    except ModuleNotFoundError:
+        raise MissingExtraError("The service", "serve") from None
+
+    is_reading = not (invite or revoke or trust_clock)
+    with opened(url, reading=is_reading) as ledger:
+        own = Identities(ledger, None if issuer is None else Issuer(issuer, issuer))
+        lines = [f"{own.trust_clock():.0f} s were undone"] if trust_clock else []
+        lines += [_invited(own, each, subject) for each in invite or []]
+        lines += [f"{_revoked(own, each)} revoked" for each in revoke or []]
+        listed = [vars(each) for _, each in own.listed("") if name in (None, each.name)]
+    text = "".join(f"{line}\n" for line in (_shown(listed) if is_reading else lines))
+    return Result(lambda: {"ledger": url, "people": listed, "changes": lines}, text=text)
 
 
-def _revoked(people: Identities, words: str) -> str:
+def _shown(people: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    for each in people:
+        scope, gone = each["subtree"] or "every scope", each["revoked"]
+        end = (
+            f"revoked {gone[:16]}Z by {each['revoked_by']}"
+            if gone
+            else f"until {each['until'][:16]}Z"
+        )
+        who = f"{each['role']} {each['name']} of {scope}: {end}"
+        yield printable(f"{who}, invited {each['at'][:16]}Z by {each['by']}")
+
+
+def _revoked(people: Identities, words: str) -> int:
     name, _, scope = words.partition(":")
     count = people.revoke(name, scope)
     if not count:
-        raise DomainError(
-            "--revoke",
-            words,
-            "a name and scope as they were invited, such as Grace, or Ada:city/health",
-        )
-    return f"{count} revoked"
+        domain = "a name and scope as they were invited, such as Grace, or Ada:city/health"
+        raise DomainError("--revoke", words, domain)
+    return count
 
 
 def _invited(people: Identities, words: str, subject: str | None) -> str:

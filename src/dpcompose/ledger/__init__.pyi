@@ -36,5 +36,6 @@ if True:
         description_text as description_text,
         encode as encode,
         scope_path as scope_path,
+        scope_paths as scope_paths,
     )
     from .verification import Replay as Replay

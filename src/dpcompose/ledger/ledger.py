@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from dpcompose import check, notebook
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
@@ -28,8 +28,6 @@ from dpcompose.ledger.rules import Outcome, Request, RequestDecision, Statement
 from dpcompose.ledger.scope import (
     AccountNode,
     Balance,
-    Kind,
-    Renewal,
     Scope,
     available,
     is_at_or_below,
@@ -37,7 +35,7 @@ from dpcompose.ledger.scope import (
     root_of,
 )
 from dpcompose.ledger.store import Snapshot, Store
-from dpcompose.ledger.text import description_text, scope_path
+from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.pictured import Plot
 
@@ -220,6 +218,8 @@ def _tree(ledger: Ledger, path: str | None = None) -> tuple[tuple[Balance, ...]]
 
 
 PAGE = 1000
+TOGETHER = 4096
+"""Scopes whose openings are decided at once; a store commits them in parts."""
 
 
 @dataclass(frozen=True)
@@ -300,23 +300,50 @@ class Ledger:
             OverdrawnError: All slots are taken, or the cost does not fit.
             UnsupportedError: It cannot renew, or not otherwise than the scopes above it.
         """
-        if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("kind", kind, "filter, slots or partition")
-        if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("slots", slots, "an integer")
-        request = Opening(
-            scope_path(path),
-            Kind(kind),
-            caps=None if caps is None else Amounts.of(caps, name="caps"),
-            slots=slots,
-            cost=Amounts.of(cost),
-            description=description_text(_renewing(description, renew)),
-            actor=check.line("actor", actor),
-            key=None if key is None else check.line("key", key),
-        )
-        scope = self._decided(request).scope
+        words: dict[str, Any] = {"slots": slots, "cost": cost, "renew": renew, "key": key}
+        words |= {"caps": caps, "description": description, "actor": actor}
+        scope = self._decided(Opening.of(path, kind, **words)).scope
         assert scope is not None, "an opening gives a scope"
         return scope
+
+    def open_scopes(
+        self,
+        paths: Iterable[str],
+        *,
+        kind: str = "filter",
+        caps: Costs | None = None,
+        renew: str | timedelta | None = None,
+        description: Mapping[str, Any] | None = None,
+        actor: str,
+    ) -> int:
+        """Open many scopes alike, in few commits; how many they are. Repeating it is safe.
+
+        Each must be below scopes that are open or stand before it. A refusal ends it, and leaves those open that were
+        opened: say it again once its reason is gone.
+
+        Args:
+            paths: Their names.
+            kind: See `scope`, as for all that follows.
+            caps: Of each of them.
+            renew: When each begins anew.
+            description: Of each of them.
+            actor: Who opens them.
+
+        Raises:
+            DomainError: A value outside its domain; then none is opened.
+            LedgerError: See `scope`.
+        """
+        alike = Opening.of(
+            "all", kind, caps=caps, renew=renew, description=description, actor=actor
+        )
+        trees: dict[str, list[Request]] = {}
+        for path in scope_paths(paths):
+            trees.setdefault(root_of(path), []).append(replace(alike, path=path))
+        for openings in trees.values():
+            for first in range(0, len(openings), TOGETHER):
+                for outcome in self.store.transact(openings[first : first + TOGETHER]):
+                    _granted(outcome)
+        return sum(map(len, trees.values()))
 
     def charge(
         self,
@@ -487,28 +514,16 @@ class Ledger:
         self.close()
 
     def _decided(self, request: Request) -> RequestDecision:
-        (outcome,) = self.store.transact([request])
-        if isinstance(outcome, DPComposeError):
-            raise outcome
-        if outcome.refusal is not None:
-            raise outcome.refusal
-        return outcome
+        return _granted(self.store.transact([request])[0])
 
 
-def _renewing(
-    description: Mapping[str, Any] | None, renew: str | timedelta | None
-) -> Mapping[str, Any] | None:
-    """A description that says how the scope renews."""
-    if renew is None:
-        return description
-    text = description_text(description)
-    budget: Any = {} if description is None else description.get("budget", {})
-    if not isinstance(budget, Mapping):
-        raise DomainError("description", text, "a mapping where its budget stands")
-    return {
-        **(description or {}),
-        "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text},
-    }
+def _granted(outcome: Outcome) -> RequestDecision:
+    """The decision; raises what the rules raised, or the refusal."""
+    if isinstance(outcome, DPComposeError):
+        raise outcome
+    if outcome.refusal is not None:
+        raise outcome.refusal
+    return outcome
 
 
 def _receipt(outcome: Outcome) -> Receipt | DPComposeError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from dpcompose import check
 from dpcompose.errors import (
@@ -116,6 +117,40 @@ class Opening:
     key: str | None
     redeems = None
 
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        kind: str,
+        *,
+        caps: Costs | None,
+        slots: int | None = None,
+        cost: Costs | None = None,
+        renew: str | timedelta | None,
+        description: Mapping[str, Any] | None,
+        actor: str,
+        key: str | None = None,
+    ) -> Self:
+        """An opening in the words of `Ledger.scope`, checked by itself.
+
+        Raises:
+            DomainError: A value outside its domain.
+        """
+        if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("kind", kind, "filter, slots or partition")
+        if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("slots", slots, "an integer")
+        return cls(
+            scope_path(path),
+            Kind(kind),
+            None if caps is None else Amounts.of(caps, name="caps"),
+            slots,
+            Amounts.of(cost),
+            description_text(_renewing(description, renew)),
+            check.line("actor", actor),
+            None if key is None else check.line("key", key),
+        )
+
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
@@ -207,6 +242,22 @@ class Opening:
         cost = {"cost": self.cost.text} if self.kind is Kind.SLOTS else {}
         definition = encode({"kind": str(self.kind), "caps": caps, **slots})
         return content_of(self, definition=definition, description=self.description, **cost)
+
+
+def _renewing(
+    description: Mapping[str, Any] | None, renew: str | timedelta | None
+) -> Mapping[str, Any] | None:
+    """A description that says how the scope renews."""
+    if renew is None:
+        return description
+    text = description_text(description)
+    budget: Any = {} if description is None else description.get("budget", {})
+    if not isinstance(budget, Mapping):
+        raise DomainError("description", text, "a mapping where its budget stands")
+    return {
+        **(description or {}),
+        "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text},
+    }
 
 
 def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:

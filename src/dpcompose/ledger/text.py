@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from dpcompose import check
@@ -52,6 +52,13 @@ def scope_path(value: object) -> str:
             "unicodedata.normalize('NFC', path)",
         )
     return value
+
+
+def scope_paths(paths: Iterable[str]) -> list[str]:
+    """Each of them as `scope_path` reads it; one text alone is no list of paths."""
+    if isinstance(paths, str) or not isinstance(paths, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("paths", paths, "a list of paths, such as ['world/acme', 'world/city']")
+    return [scope_path(path) for path in paths]
 
 
 def _is_part(part: str) -> bool:

@@ -385,7 +385,7 @@ class Service:
     def ready(self) -> list[str]:
         """Warnings of a ledger that takes charges; raises StoreError where it cannot be used."""
         self.ledger.store.transact([Statement(PEOPLE, OPERATOR)])
-        behind = "the clock is behind a recorded time; --trust-clock undoes it"
+        behind = "the clock is behind a recorded time; ledger people --trust-clock undoes it"
         return [behind] if self.people.ahead > 60 else []
 
     def gauges(self, who: Identity) -> list[str]:
