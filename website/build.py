@@ -16,6 +16,7 @@ import sys
 from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
+from typing import Any
 
 from website.languages import anchored, english_of, linked
 
@@ -49,14 +50,31 @@ def shown(markdown: str, *, up: int) -> str:
 
 
 def names(room: str) -> str:
-    """One entry of the reference for each public class and function of a room."""
+    """One entry of the reference for each public class and function of a room; others' are links to their page."""
     found = import_module(room)
     objects = [(name, getattr(found, name)) for name in found.__all__]
-    return "\n\n".join(
-        f"::: {each.__module__}.{each.__qualname__}\n    options: {{heading: {name}, toc_label: {name}}}"
-        for name, each in objects
-        if isclass(each) or isfunction(each)
-    )
+    entries: list[str] = []
+    links: list[str] = []
+    for name, each in objects:
+        if not isclass(each) and not isfunction(each):
+            continue
+        place = f"{each.__module__}.{each.__qualname__}"
+        if _home(each) in (room, None):
+            entries.append(f"::: {place}\n    options: {{heading: {name}, toc_label: {name}}}")
+        else:
+            links.append(f"[`{name}`][{place}]")
+    elsewhere = [f"On the page of their room: {', '.join(links)}."] if links else []
+    return "\n\n".join([*elsewhere, *entries])
+
+
+def _home(public: Any) -> str | None:
+    """The room that defines a class or function, if its page of the reference has the entry."""
+    room = ".".join(public.__module__.split(".")[:2])
+    page = ROOT / "docs" / "reference" / f"{room.removeprefix('dpcompose.')}.md"
+    if not page.exists():
+        return None
+    face = import_module(room)
+    return room if any(getattr(face, name) is public for name in face.__all__) else None
 
 
 def readme(markdown: str) -> str:

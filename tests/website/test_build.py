@@ -49,8 +49,22 @@ def test_the_readme_becomes_a_page_beside_the_others() -> None:
 
 
 def test_every_class_and_function_of_a_room_is_in_the_reference() -> None:
-    assert names("dpcompose.book").count(":::") >= 20
-    assert "::: dpcompose.mechanisms.noise.Laplace\n" in names("dpcompose")
+    book = names("dpcompose.book")
+    assert len(re.findall(r"^::: |\]\[", book, re.MULTILINE)) >= 27
+    assert "::: dpcompose.mechanisms.noise.Laplace\n" in names("dpcompose.mechanisms")
+    assert "[`Laplace`][dpcompose.mechanisms.noise.Laplace]" in names("dpcompose")
+
+
+def test_a_class_has_its_entry_once_and_links_lead_to_it() -> None:
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    rooms = [re.findall(r"every name of ([\w.]+)", page.read_text("utf-8"))[0] for page in pages]
+    shown = "\n\n".join(names(room) for room in rooms)
+    entries = re.findall(r"^::: (\S+)$", shown, re.MULTILINE)
+    links = re.findall(r"\]\[([\w.]+)\]", shown)
+    assert len(links) > 20 and set(links) <= set(entries)
+    assert {each for each in entries if each.startswith("dpcompose.mechanisms")}.isdisjoint(
+        re.findall(r"^::: (\S+)$", names("dpcompose"), re.MULTILINE)
+    )
 
 
 def _found(words: str) -> list[str]:
