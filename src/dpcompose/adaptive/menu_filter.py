@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from itertools import islice
+from itertools import islice, product
+from operator import add, le
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
@@ -34,6 +36,9 @@ from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
 MOST_MEMBERS, MOST_LISTED, MOST_COUNT, MOST_ALONE_WORK = 16, 4096, 10**6, 1.2e10
+MOST_READING = 4e8
+"""The most multiplications of a reading: about a second."""
+_ZERO = Fraction(0)
 _NO_GAIN = "Only what is declared counts: leave it out"
 
 
@@ -302,6 +307,53 @@ class MenuFilter(Filter):
     def _charged_delta(self) -> Fraction:
         return exact(self.delta)
 
+    def _epsilon_of(
+        self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
+    ) -> float | None:
+        """The worst case of what is granted within these counts, and what the budget says of them."""
+        readings = [self._epsilon_of_counts(amounts, delta, spent if left else None)]
+        if readings[0] is not None and delta >= self.delta:
+            readings[0] = min(readings[0], rounded_up(exact(self.epsilon)))
+        if self.budget is not None:
+            readings.append(self.budget._epsilon_of(amounts, delta, left=left, spent=spent))
+        known = [each for each in readings if each is not None and each < math.inf]
+        return (max if left else min)(known, default=None)
+
+    def _epsilon_of_counts(
+        self, amounts: Amounts, delta: float, spent: Amounts | None
+    ) -> float | None:
+        """The worst case of counts up to these, and where they are left, of those that are still granted together.
+
+        None if it is too much work for a reading.
+        """
+        if not self.weights and not self.states:
+            return None
+        epsilon, at = rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
+        names = [*self._alternatives[0]]
+        counts = [int(amounts.get(name, _ZERO)) for name in names]
+        if not any(counts):
+            return 0.0
+        if len(self.menu) == 1:
+            times = counts[0] // (self.weights or (1,))[0]
+            options: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
+            return (self.menu[0] * times).epsilon(delta=delta, **options).upper
+        size = counts[0] if self.weights else math.prod(each + 1 for each in counts)
+        case = worst_case(self.menu, self.adjacency, epsilon, at)
+        if not case.work * size <= MOST_READING:
+            return None
+        if self.weights:
+            return case.epsilon(next(islice(case.linear(self.weights), counts[0], None)), delta)
+        states = [*product(*[range(each + 1) for each in counts])]
+        if spent is not None:
+            before = [int(spent.get(name, _ZERO)) for name in names]
+            states = [each for each in states if self._grants(map(add, before, each))]
+        return case.epsilon(case.curve(states), delta)
+
+    def _grants(self, counts: Iterable[int]) -> bool:
+        """Whether these counts are below some of the listed ones."""
+        wanted = tuple(counts)
+        return any(all(map(le, wanted, each)) for each in self.states)
+
     def _same_adjacency(self, adjacency: Adjacency) -> None:
         if adjacency is not self.adjacency:
             raise DomainError("adjacency", adjacency, f"{self.adjacency}, that of the menu")
@@ -454,7 +506,7 @@ def _worst(filter: MenuFilter, fine: float) -> float:
     case: WorstCase = worst_case(filter.menu, filter.adjacency, epsilon, delta, fine)
     if filter.states:
         return case.of(menu_search.closed(filter.states))
-    return next(islice(case.linear(filter.weights), filter.total_weight, None))
+    return case.lattice.value(next(islice(case.linear(filter.weights), filter.total_weight, None)))
 
 
 def _delta_of(

@@ -67,7 +67,7 @@ def largest_total(
     for total in count():
         if not allowance.spend(case.work):
             return None
-        if not next(values) <= delta or total > MOST_ALONE:
+        if not case.lattice.value(next(values)) <= delta or total > MOST_ALONE:
             return total - 1
     return 0
 

@@ -172,7 +172,9 @@ def _in_epsilon(
     Each is None if its scope has none.
     """
     scope = balance.scope
-    if "target" not in scope.description.get("budget", {}) and not scope.alternatives:
+    budget = scope.description.get("budget", {})
+    is_menu = (budget.get("filter") or {}).get("filter") == "menu"
+    if "target" not in budget and not scope.alternatives and not is_menu:
         return None, None, None
     # Amounts are shown without the theory, which takes fifty times as long to load as Python.
     from dpcompose.account import balance_in_epsilon, target_of, used
