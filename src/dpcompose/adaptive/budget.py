@@ -317,7 +317,7 @@ class Budget(Filter):
             cap + 1 if price is None else min(price, max(cap + 1, MOST_PRICE))
             for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
         ]
-        return (*amounts, remainder.delta)
+        return (*amounts, remainder.amounts.delta)
 
     def description(self) -> dict[str, Any]:
         if self.epsilon is None or self.delta is None:

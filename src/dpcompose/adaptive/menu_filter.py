@@ -427,17 +427,13 @@ class MenuFilter(Filter):
                 "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
             )
         values = dict(stated)
-        if values["adjacency"] not in [each.value for each in Adjacency]:
-            raise DomainError(
-                "adjacency", values["adjacency"], ", ".join(each.value for each in Adjacency)
-            )
         menu = tuple([compose(parse(text)) for text in sequence("menu", values.pop("menu"))])
         numbers = {name: read(name, values.pop(name)) for name in ("epsilon", "delta")}
         states = [
             tuple(sequence("states", state)) for state in sequence("states", values.pop("states"))
         ]
         weights = tuple(sequence("weights", values.pop("weights")))
-        adjacency = Adjacency(values.pop("adjacency"))
+        adjacency = check.named("adjacency", values.pop("adjacency"), Adjacency)
         if "orientation" in values:
             values["orientation"] = check.named("orientation", values["orientation"], Orientation)
         if budget is not None:

@@ -98,10 +98,16 @@ class Solved:
 
     def delta(self, epsilon: float) -> Bound:
         """The larger of both directions, to the last digits of a float; epsilon is any real number."""
-        first, second = self.directions(epsilon)
-        return Bound(
-            max(first.lower, second.lower), max(first.upper, second.upper), first.certificate
-        )
+        point = check.finite("epsilon", epsilon)
+        if not abs(point) <= LARGEST:
+            raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
+        with localcontext(CONTEXT):
+            orders = (self.zero, self.one), (self.one, self.zero)
+            found = max(self._excess(point, *order) for order in orders)
+            error = (1 + Decimal(point).exp()) * ROUNDING
+            low, high = max(found - error, Decimal(0)), found + error
+        made = Certificate("every view of the tree, in 60 digits", unit="absolute")
+        return Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made)
 
     def epsilon(self, delta: float) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is at most this; infinite where no finite one is.
@@ -135,30 +141,6 @@ class Solved:
             lower, step = lower - step, 10 * step
         return Bound(max(lower, 0.0), min(upper, largest), made)
 
-    def directions(self, epsilon: float) -> tuple[Bound, Bound]:
-        """delta of (V^0, V^1), and of (V^1, V^0)."""
-        point = _checked(epsilon)
-        with localcontext(CONTEXT):
-            error = (1 + Decimal(point).exp()) * ROUNDING
-            found = [
-                self._excess(point, *order)
-                for order in ((self.zero, self.one), (self.one, self.zero))
-            ]
-            ends = [(max(value - error, Decimal(0)), value + error) for value in found]
-        made = Certificate("every view of the tree, in 60 digits", unit="absolute")
-        first, second = (
-            Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made) for low, high in ends
-        )
-        return first, second
-
-    def digits(self, epsilon: float) -> Decimal:
-        """delta, the larger of both directions, with 50 good digits after the point (for e^epsilon of order 1)."""
-        point = _checked(epsilon)
-        with localcontext(CONTEXT):
-            return max(
-                self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero)
-            )
-
     @cached_property
     def loss(self) -> Reals:
         """ln p_0 / p_1 of every view."""
@@ -191,13 +173,6 @@ def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) 
         if after == a:
             return float(a.ln())
         a = after
-
-
-def _checked(epsilon: float) -> float:
-    point = check.finite("epsilon", epsilon)
-    if not abs(point) <= LARGEST:
-        raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
-    return point
 
 
 def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) -> Solved:
