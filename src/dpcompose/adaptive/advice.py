@@ -111,7 +111,7 @@ def advise(
 def _menu(
     requested: Mapping[Composable, int], epsilon: Number, delta: Number, adjacency: Adjacency
 ) -> FilterAdvice:
-    """What a menu of the mechanisms would grant."""
+    """The part that a menu of the mechanisms would grant."""
     try:
         menu = MenuFilter.for_target(
             list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK

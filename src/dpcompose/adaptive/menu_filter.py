@@ -27,6 +27,7 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
+from dpcompose.adaptive.menu_search import MOST_COUNT, MOST_LISTED
 from dpcompose.adaptive.worst_case import FINE, WorstCase, rounds, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -35,7 +36,7 @@ from dpcompose.loss import TwoPointLoss
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
-MOST_MEMBERS, MOST_LISTED, MOST_COUNT, MOST_ALONE_WORK = 16, 4096, 10**6, 1.2e10
+MOST_MEMBERS, MOST_ALONE_WORK = 16, 1.2e10
 MOST_READING = 4e8
 """The most multiplications of a reading: about a second."""
 _ZERO = Fraction(0)
@@ -172,7 +173,7 @@ class MenuFilter(Filter):
         _require_some(members, counts, epsilon, delta)
 
         def inside(state: Sequence[int]) -> bool:
-            return _holds(budget.alternatives, prices, state)
+            return menu_search.holds(budget.alternatives, prices, state)
 
         if menu_search.few(case, counts, allowance):
             states = menu_search.listed(case, counts, at, inside, allowance)
@@ -189,7 +190,7 @@ class MenuFilter(Filter):
         if any(price["delta"] > 0 for price in prices):
             pure, others = None, budget.alternatives
         for weights, total in menu_search.weighed(case, counts, at, directions, allowance):
-            if _is_inside(others, prices, weights, total):
+            if menu_search.is_inside(others, prices, weights, total):
                 return cls(members, weights=weights, total_weight=total, budget=pure, **common)
         return cls(members, budget=budget, **common)
 
@@ -451,45 +452,6 @@ def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, F
         return budget._exact(member, None, adjacency)  # pyright: ignore[reportPrivateUsage]
     except UnsupportedError:
         return {name: cap + 1 for name, cap in budget.limits.items()}
-
-
-def _holds(
-    alternatives: Sequence[Amounts], prices: Sequence[Amounts], counts: Sequence[int]
-) -> bool:
-    """Whether these counts of mechanisms of such prices are within one of the alternatives."""
-    return any(
-        all(
-            sum(n * price[name] for n, price in zip(counts, prices, strict=True)) <= cap
-            for name, cap in caps.items()
-        )
-        for caps in alternatives
-    )
-
-
-def _is_inside(
-    alternatives: Sequence[Amounts], prices: Sequence[Amounts], weights: Sequence[int], total: int
-) -> bool:
-    """Whether all that these alternatives grant is within a sum of weights."""
-    granted = menu_search.reached(
-        len(prices), lambda each: _holds(alternatives, prices, each), limit=MOST_LISTED
-    )
-    if granted is not None:
-        return all(
-            sum(n * weight for n, weight in zip(each, weights, strict=True)) <= total
-            for each in granted
-        )
-    for caps in alternatives:
-        # No sum of weights below a plane is above that at its best corner.
-        corners = [
-            max(
-                weight / price[name] * cap if price[name] else Fraction(MOST_COUNT**3)
-                for price, weight in zip(prices, weights, strict=True)
-            )
-            for name, cap in caps.items()
-        ]
-        if not min(corners) < total + 1:
-            return False
-    return True
 
 
 _KIND = ("filter", "version")
