@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from operator import add, le
 from typing import Any, ClassVar, Self
@@ -295,14 +295,11 @@ class MenuFilter(Filter):
         epsilon = rounded_down(exact(self.epsilon))
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
-            counted = partial(_delta_of, self.menu[0], largest, self.adjacency, epsilon)
-            fixed = self.orientation is Orientation.SAME
-            if fixed or _is_symmetric(self.menu[0], self.adjacency):
-                return counted(self.orientation)
-            if _worst(self, FINE[0]) > self.delta:
-                known = counted(self.orientation)
-                if known <= self.delta:
-                    return known
+            member, delta = self.menu[0], self.delta
+            known = _delta_of(member, largest, self.adjacency, epsilon, self.orientation)
+            fixed = self.orientation is Orientation.SAME or _is_symmetric(member, self.adjacency)
+            if fixed or known <= delta < _worst(self, FINE[0]):
+                return known
         return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
 
     def _charged_delta(self) -> Fraction:
