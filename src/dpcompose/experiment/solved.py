@@ -15,7 +15,7 @@ from dpcompose.adaptive import Places
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
-from dpcompose.experiment.round import Channels, Groups, checked, reason_of
+from dpcompose.experiment.round import Groups, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
 
@@ -33,7 +33,7 @@ def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
 
 
 def proposed(
-    adversary: Adversary, state: Any, answers: Reals, places: Places, channels: Channels
+    adversary: Adversary, state: Any, answers: Reals, places: Places, rules: Rules
 ) -> tuple[Any, Groups | None]:
     """The next state, and the next round of the adversary, checked; None if it stops.
 
@@ -44,7 +44,7 @@ def proposed(
     sealed.flags.writeable = False
     try:
         state, chosen = adversary.choose(state, sealed)
-        return state, None if chosen is None else checked(chosen, places, channels)
+        return state, None if chosen is None else checked(chosen, places, rules)
     except Exception as error:
         raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
 
@@ -175,7 +175,7 @@ def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) 
         a = after
 
 
-def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) -> Solved:
+def walk(adversary: Adversary, rounds: int, rules: Rules, *, leaves: int) -> Solved:
     """All views: in each round the adversary is replayed against every possible history.
 
     Raises:
@@ -185,7 +185,7 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     answers = np.empty((0, 1))
     zero, one = [Decimal(1)], [Decimal(1)]
     for number in range(rounds):
-        groups = _groups_of(adversary, answers, channels)
+        groups = _groups_of(adversary, answers, rules)
         if groups is None:
             break
         outcomes = _outcomes(groups, answers.shape[1])
@@ -205,12 +205,12 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     return Solved(tuple(zero), tuple(one), answers)
 
 
-def _groups_of(adversary: Adversary, answers: Reals, channels: Channels) -> Groups | None:
+def _groups_of(adversary: Adversary, answers: Reals, rules: Rules) -> Groups | None:
     """The round after these histories, by playing them from the start."""
     state = opened(adversary, None)
     groups, places = None, np.zeros(answers.shape[1], dtype=np.intp)
     for number in range(len(answers) + 1):
-        state, groups = proposed(adversary, state, answers[:number], places, channels)
+        state, groups = proposed(adversary, state, answers[:number], places, rules)
         places = places if groups is None else groups.places
     return groups
 
