@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from dpcompose.errors import UnsupportedError, few_digits
 from dpcompose.ledger import Amount, Balance, Kind, Ledger, Scope, paths_down_to
@@ -27,7 +28,8 @@ def target_of(scope: Scope) -> tuple[str, str] | None:
     A menu states its own; one that is no decimal of 40 digits is rounded down.
     """
     budget = scope.description.get("budget", {})
-    target, filter = budget.get("target"), budget.get("filter") or {}
+    target = budget.get("target")
+    filter: Mapping[str, Any] = budget.get("filter") or {}
     if target is None and filter.get("filter") == "menu":
         target = {name: str(Amount.down(Fraction(filter[name]))) for name in ("epsilon", "delta")}
     if target is None:

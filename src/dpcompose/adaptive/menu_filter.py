@@ -313,7 +313,7 @@ class MenuFilter(Filter):
         if readings[0] is not None and delta >= self.delta:
             readings[0] = min(readings[0], rounded_up(exact(self.epsilon)))
         if self.budget is not None:
-            readings.append(self.budget._epsilon_of(amounts, delta, left=left, spent=spent))
+            readings.append(self.budget.epsilon_of(amounts, delta=delta, left=left, spent=spent))
         known = [each for each in readings if each is not None and each < math.inf]
         return (max if left else min)(known, default=None)
 

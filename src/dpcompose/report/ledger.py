@@ -173,8 +173,8 @@ def _in_epsilon(
     """
     scope = balance.scope
     budget = scope.description.get("budget", {})
-    is_menu = (budget.get("filter") or {}).get("filter") == "menu"
-    if "target" not in budget and not scope.alternatives and not is_menu:
+    filter: Mapping[str, Any] = budget.get("filter") or {}
+    if not ("target" in budget or scope.alternatives or filter.get("filter") == "menu"):
         return None, None, None
     # Amounts are shown without the theory, which takes fifty times as long to load as Python.
     from dpcompose.account import balance_in_epsilon, target_of, used
