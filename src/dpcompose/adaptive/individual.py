@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.adaptive.amount import Number, Total, largest, nonnegative, probability
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.theorems import PriceRule, Theorem, black_box
+from dpcompose.adaptive.theorems import PriceRule, black_box
 from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
@@ -351,7 +351,7 @@ class IndividualFilter:
             raise DomainError(
                 "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
             )
-        rules = self._rules
+        rules = self.filter.theorem
         if rules is None or (rules.individual_gaussian, rules.individual_laplace) == (None, None):
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
@@ -376,10 +376,6 @@ class IndividualFilter:
         Four bytes a record hold the sum.
         """
         return 2.0 ** max(math.frexp(float(self._limit))[1] - _FINEST, -800)
-
-    @property
-    def _rules(self) -> Theorem | None:
-        return self.filter.theorem
 
     @property
     def _limit(self) -> Fraction:
@@ -448,7 +444,7 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule = self._rules.individual_gaussian if self._rules else None
+        rule = self.filter.theorem.individual_gaussian if self.filter.theorem else None
         if rule is None:
             raise UnsupportedError(
                 "Gaussian noise", "it is not pure", "Use Budget(..., only='zcdp')"
@@ -467,7 +463,7 @@ class IndividualFilter:
         Raises:
             UnsupportedError: Under a budget of mu squared.
         """
-        rule = self._rules.individual_laplace if self._rules else None
+        rule = self.filter.theorem.individual_laplace if self.filter.theorem else None
         if rule is None:
             raise UnsupportedError(
                 "Laplace noise", "it is not Gaussian", "Use Budget(..., only='zcdp')"
