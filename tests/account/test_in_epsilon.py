@@ -11,11 +11,13 @@ import pytest
 from dpcompose import Gaussian, Laplace, RandomizedResponse
 from dpcompose.account import Account, as_promise, open_partition, open_scope
 from dpcompose.account.opening import open_equal_slots, take_slot
+from dpcompose.account.target import balance_in_epsilon, target_of
 from dpcompose.adaptive import (
     Budget,
     ConcentratedFilter,
     MenuFilter,
 )
+from dpcompose.composition import Composable
 from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.report.ledger import left_of, tree_page
@@ -104,10 +106,49 @@ def test_a_refusal_by_a_budget_states_what_was_asked() -> None:
         account.charge(asked, actor="a", key="nine")
 
 
-def test_a_refusal_by_a_menu_is_in_percent() -> None:
+def test_a_refusal_by_a_menu_is_in_epsilon() -> None:
     ledger, menu = Ledger.open("memory:"), [RandomizedResponse(1 / 8), RandomizedResponse(1 / 2)]
     filter = MenuFilter.for_target(menu, 1.0, 1e-6)
     account = open_scope(ledger, "menu", filter=filter, actor="a")
-    with pytest.raises(OverdrawnError, match="% of the budget asked, 0 % left"):
+    with pytest.raises(OverdrawnError, match=r"epsilon 0.125001 asked, 0 left at delta 1e-6"):
         for number in range(9):
             account.charge(menu[0], actor="a", key=str(number))
+
+
+def test_a_menu_is_read_in_epsilon(ledger: Ledger) -> None:
+    """What is left of a menu is the worst case of what it still grants, whoever opened it."""
+    menu = MenuFilter.for_target([RandomizedResponse(0.0625), RandomizedResponse(0.125)], 1, 1e-6)
+    account = open_scope(ledger, "w", filter=menu, actor="a")
+    balance, left = ledger.balance("w"), ledger.available("w")
+    assert target_of(balance.scope) == ("1", "0.000001")
+    assert balance_in_epsilon(balance, left) == (0.0, 1.0)
+    for number in range(3):
+        account.charge(RandomizedResponse(0.125), actor="a", key=str(number))
+    spent, remaining = balance_in_epsilon(ledger.balance("w"), ledger.available("w")) or (0.0, 0.0)
+    # Losses so few and large compose like their sum.
+    assert spent == pytest.approx(0.375, abs=1e-3) and remaining == pytest.approx(0.625, abs=1e-2)
+    shown = [row for table in tree_page(ledger.balances(), where="w").tables for row in table.rows]
+    assert any("epsilon" in row and "1 at 1e-6" in row for row in shown)
+
+
+@pytest.mark.parametrize(
+    "menu",
+    [
+        [Gaussian(20.0)],
+        [Laplace(3.0), Gaussian(20.0)],
+        [RandomizedResponse(0.02), RandomizedResponse(0.05), RandomizedResponse(0.2)],
+    ],
+    ids=len,
+)
+def test_what_a_menu_leaves_falls_from_its_epsilon(menu: list[Composable]) -> None:
+    filter = MenuFilter.for_target(menu, 1.0, 1e-6)
+    state, known = filter.start(), [0.0]
+    before = filter.epsilon_of(state.left, delta=1e-6, left=True, spent=state.spent)
+    assert before is not None and before <= 1.0
+    for mechanism in menu:
+        state, _ = filter.step(state, mechanism)
+        spent = filter.epsilon_of(state.spent, delta=1e-6)
+        left = filter.epsilon_of(state.left, delta=1e-6, left=True, spent=state.spent)
+        assert spent is not None and left is not None and left <= before
+        known, before = [*known, spent], left
+    assert known == sorted(known) and known[-1] > 0.1

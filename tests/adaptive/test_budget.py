@@ -28,7 +28,7 @@ from dpcompose.adaptive import Budget, Curators, Filter, from_description, prici
 from dpcompose.adaptive.filter import charged
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import ApproximateDP
+from dpcompose.guarantee import ApproximateDP, TypedAmounts
 from dpcompose.ledger import Ledger
 from oracles.ball import ball
 
@@ -102,7 +102,7 @@ def test_a_cut_leaves_the_rarest_losses_alone() -> None:
     step = Gaussian(1.1).sampled(0.01)
     cut = Fraction(1, 10**9)
     rest = pricing.remainder(step, delta=None, adjacency=Adjacency.ADD_REMOVE, cut=cut)
-    assert rest.delta == cut and rest.epsilon is rest.rho is rest.mu_squared is None
+    assert rest.amounts == TypedAmounts(delta=cut)
     sigma, rate, order = 1.1, 0.01, 15.0
     points = np.linspace(-12.0, 12.0, 400_001)
     without = np.exp(-((points / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))

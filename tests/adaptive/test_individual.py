@@ -51,7 +51,7 @@ def model(individual: IndividualFilter, spent: int, price: float) -> tuple[int, 
     """One record, in whole numbers and fractions."""
     if not 0 <= price < math.inf:
         return spent, False
-    units = math.ceil(Fraction(price) / Fraction(individual.unit or 0))
+    units = math.ceil(Fraction(price) / Fraction(individual.unit))
     return (spent + units, True) if spent + units <= individual.limit else (spent, False)
 
 
@@ -64,12 +64,9 @@ def model(individual: IndividualFilter, spent: int, price: float) -> tuple[int, 
         ),
         max_size=12,
     ),
-    unit=st.sampled_from([None, 2.0**-10, 2.0**-45]),
 )
-def test_every_record_is_charged_exactly(
-    filter: Filter, rounds: list[Any], unit: float | None
-) -> None:
-    individual = IndividualFilter(filter, unit=unit)
+def test_every_record_is_charged_exactly(filter: Filter, rounds: list[Any]) -> None:
+    individual = IndividualFilter(filter)
     state, expected = individual.start(7), [0] * 7
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -96,14 +93,14 @@ def test_no_record_pays_less_than_its_prices_or_more_than_the_limit(
     for price in prices:
         state, round = individual.step(state, prices=[price])
         true += Fraction(price) if mask(round)[0] else 0
-    assert true <= int(state.spent[0]) * Fraction(individual.unit or 0) <= limit
+    assert true <= int(state.spent[0]) * Fraction(individual.unit) <= limit
 
 
 @every_filter
 def test_the_limit_is_good_to_a_part_in_a_hundred_million(filter: Filter) -> None:
     individual = IndividualFilter(filter)
     limit = next(iter(filter.limits.values()))
-    reached = individual.limit * Fraction(individual.unit or 0)
+    reached = individual.limit * Fraction(individual.unit)
     assert limit * (1 - Fraction(1, 10**8)) < reached <= limit
 
 
@@ -226,12 +223,6 @@ def test_what_is_not_proved_for_individuals_is_refused(build: Any) -> None:
         build()
 
 
-@pytest.mark.parametrize("unit", [0.0, -1.0, 0.3, math.nan, math.inf, "1", 2.0**-60])
-def test_a_unit_is_a_power_of_two_of_a_sensible_size(unit: Any) -> None:
-    with pytest.raises(DomainError):
-        IndividualFilter(PureFilter(1.0), unit=unit)
-
-
 @every_filter
 def test_the_whole_limit_is_one_charge_to_a_budget_above(filter: Filter) -> None:
     above = ConcentratedFilter(9.0, delta=1e-6)
@@ -261,7 +252,7 @@ def test_records_stay_with_the_filter_they_were_started_with() -> None:
 
 
 def test_no_price_becomes_smaller_on_its_way_to_a_double() -> None:
-    individual = IndividualFilter(PureFilter(2.0**49), unit=1.0)
+    individual = IndividualFilter(PureFilter(2.0**49))
     long = np.array([1], dtype=np.longdouble) + np.longdouble(2) ** -60
     with pytest.raises(DomainError, match="1 numbers"):
         individual.step(individual.start(1), prices=long)

@@ -136,7 +136,8 @@ def test_stopping_adaptively_is_free(mechanism: Composable) -> None:
 def test_a_loss_between_the_nodes_counts_as_a_little_more() -> None:
     for mechanism in (Laplace(16.0), Laplace(4.0).sampled(0.3)):
         case = worst_case((compose(mechanism),), Adjacency.ADD_REMOVE, 0.7, 1e-4)
-        for times, found in zip(range(6), case.linear((1,)), strict=False):
+        for times, curve in zip(range(6), case.linear((1,)), strict=False):
+            found = case.lattice.value(curve)
             truth = (mechanism * times).delta(epsilon=0.7, orientation=Orientation.SAME)
             assert truth.lower <= found <= truth.upper * 1.02 + 1e-9
 

@@ -18,6 +18,8 @@ def both_in_epsilon(
     target: tuple[str, str],
     amounts: Mapping[str, Amount],
     left: Mapping[str, Amount],
+    *,
+    before: Mapping[str, Amount] | None = None,
 ) -> tuple[float, float] | None:
     """The epsilon of some amounts and of what is left, at the delta of a target; None if the filter has none.
 
@@ -26,11 +28,13 @@ def both_in_epsilon(
         target: The epsilon and delta that a scope was opened for.
         amounts: By currency.
         left: By currency.
+        before: What was spent when so much was left, if it is known: what a menu leaves depends on it.
     """
     own = filter if isinstance(filter, Filter) else from_description(filter)
     delta = float(Fraction(target[1]))
     spent = own.epsilon_of(_fractions(amounts), delta=delta)
-    remaining = own.epsilon_of(_fractions(left), delta=delta, left=True)
+    taken = _fractions({} if before is None else before)
+    remaining = own.epsilon_of(_fractions(left), delta=delta, left=True, spent=taken)
     if spent is None or remaining is None:
         return None
     return spent, _whole(remaining, float(target[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from dpcompose.errors import UnsupportedError, few_digits
 from dpcompose.ledger import Amount, Balance, Kind, Ledger, Scope, paths_down_to
@@ -22,8 +23,15 @@ def exact(name: str, value: NumericLiteral) -> Fraction:
 
 
 def target_of(scope: Scope) -> tuple[str, str] | None:
-    """The epsilon and delta that a scope was opened for, as decimals; None if it states none."""
-    target = scope.description.get("budget", {}).get("target")
+    """The epsilon and delta that a scope was opened for, as decimals; None if it states none.
+
+    A menu states its own; one that is no decimal of 40 digits is rounded down.
+    """
+    budget = scope.description.get("budget", {})
+    target = budget.get("target")
+    filter: Mapping[str, Any] = budget.get("filter") or {}
+    if target is None and filter.get("filter") == "menu":
+        target = {name: str(Amount.down(Fraction(filter[name]))) for name in ("epsilon", "delta")}
     if target is None:
         return None
     return str(exact_text("epsilon", target["epsilon"])), str(exact_text("delta", target["delta"]))
@@ -62,4 +70,4 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     from dpcompose.account.in_epsilon import both_in_epsilon
 
     filter = balance.scope.description["budget"]["filter"]
-    return both_in_epsilon(filter, target, balance.spent, left)
+    return both_in_epsilon(filter, target, balance.spent, left, before=balance.spent)

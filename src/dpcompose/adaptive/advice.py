@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from threading import Thread
 
 from dpcompose import check
@@ -83,10 +84,10 @@ def advise(
     whole = exact(probability("delta", delta))
     # The cheapest first; what is not done in time is refused.
     rows = [
-        lambda kind=kind: _best(kind, requested, epsilon, whole, adjacency)
+        partial(_best, kind, requested, epsilon, whole, adjacency)
         for kind in ("pure", "gaussian", "zcdp", "renyi", "basic", "budget")
     ]
-    rows.append(lambda: _menu(requested, epsilon, delta, adjacency))
+    rows = [*rows, partial(_menu, requested, epsilon, delta, adjacency)]
     advice = {kind: FilterAdvice(kind, refusal=_TOO_LONG) for kind in KINDS}
     errors: list[BaseException] = []
 
@@ -111,7 +112,7 @@ def advise(
 def _menu(
     requested: Mapping[Composable, int], epsilon: Number, delta: Number, adjacency: Adjacency
 ) -> FilterAdvice:
-    """What a menu of the mechanisms would grant."""
+    """The part that a menu of the mechanisms would grant."""
     try:
         menu = MenuFilter.for_target(
             list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK

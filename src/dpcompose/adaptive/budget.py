@@ -117,6 +117,8 @@ class Budget(Filter):
         divided = {
             name: portion for name, portion in divided.items() if portion > 0 or name in _PURE
         }
+        if not divided:
+            raise DomainError("delta", delta, f"above 0, or a budget of {only} promises nothing")
         if [*divided] == ["pure"] and kept > 0:
             divided = {"basic": _ZERO}
         alone = len(divided) == 1 and (orders is None or len(orders) == 1)
@@ -256,14 +258,16 @@ class Budget(Filter):
             return self.theorem.omitted
         return sum((each.portion for each in self.parts), self.reserve)
 
-    def _epsilon_of(self, amounts: Amounts, delta: float, *, left: bool) -> float | None:
+    def _epsilon_of(
+        self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
+    ) -> float | None:
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
         if self.theorem is not None:
-            spent, lost = amounts.get(self.theorem.currency), amounts.get("delta", _ZERO)
-            if spent is None or spent == 0:
-                return None if spent is None else 0.0
+            own, lost = amounts.get(self.theorem.currency), amounts.get("delta", _ZERO)
+            if own is None or own == 0:
+                return None if own is None else 0.0
             reserve = lost if self.theorem.charges_delta else _ZERO
-            return self.theorem.epsilon_of(spent, delta, reserve=reserve)
+            return self.theorem.epsilon_of(own, delta, reserve=reserve)
         known = [
             each.epsilon_of(amounts[each.currency], rounded_down(each.portion))
             if amounts[each.currency]
@@ -313,7 +317,7 @@ class Budget(Filter):
             cap + 1 if price is None else min(price, max(cap + 1, MOST_PRICE))
             for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
         ]
-        return (*amounts, remainder.delta)
+        return (*amounts, remainder.amounts.delta)
 
     def description(self) -> dict[str, Any]:
         if self.epsilon is None or self.delta is None:

@@ -218,7 +218,9 @@ class Filter(Exactly, Opens, ABC):
         """The epsilon that the guarantee implies at a total delta, by the best conversion; infinite if none."""
         return self.total(1, delta=delta).epsilon
 
-    def epsilon_of(self, amounts: Amounts, *, delta: float, left: bool = False) -> float | None:
+    def epsilon_of(
+        self, amounts: Amounts, *, delta: float, left: bool = False, spent: Amounts | None = None
+    ) -> float | None:
         """The epsilon at a total delta that these amounts alone allow, for reading; None if there is no such number.
 
         Args:
@@ -226,13 +228,17 @@ class Filter(Exactly, Opens, ABC):
             delta: The total delta, in [0, 1].
             left: Whether they are what is left: of several theorems that is the most that one of them leaves, and
                 of what was spent the least that one of them counts.
+            spent: Where they are left, what was spent before: what a menu leaves depends on it.
         """
         stated, delta = exact_amounts("amounts", amounts), check.probability("delta", delta)
         check.flag("left", left)
-        found = self._epsilon_of(stated, delta, left=left)
+        before = exact_amounts("spent", spent or {})
+        found = self._epsilon_of(stated, delta, left=left, spent=before)
         return None if found is None or math.isinf(found) else found
 
-    def _epsilon_of(self, amounts: Amounts, delta: float, *, left: bool) -> float | None:
+    def _epsilon_of(
+        self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
+    ) -> float | None:
         """The same; the arguments are checked."""
         return None
 

@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.adaptive.amount import Number, Total, largest, nonnegative, probability
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.theorems import PriceRule, Theorem, black_box
+from dpcompose.adaptive.theorems import PriceRule, black_box
 from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
@@ -251,13 +251,12 @@ class Spendings:
 # Individual accounting: every record has a budget of its own, and pays only for what it contributes.
 
 
-Units = NDArray[np.int32 | np.int64]
+Units = NDArray[np.int32]
 Answer = TypeVar("Answer")
 
 _CHUNK = 1 << 15
-_MOST = 1 << 52
 _MOST_RECORDS = 10**10
-_FINEST, _NARROW = 30, 1 << 31
+_FINEST = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +322,7 @@ class IndividualFilter:
     refused: the caller gets no decision, no count and no remainder, and averages are not divided by the number that
     took part. In a ledger the whole limit is charged once, at opening (`budget`).
 
-    Amounts are whole numbers of `unit`, prices rounded up, the limit down. A record whose price is not a number >= 0
+    Amounts are whole numbers of a unit, prices rounded up, the limit down. A record whose price is not a number >= 0
     takes no part, in silence: an error would depend on the data.
 
     >>> from dpcompose.adaptive import Budget
@@ -334,8 +333,6 @@ class IndividualFilter:
 
     Args:
         filter: A budget of one theorem alone that charges no delta: pure, zcdp, renyi or gaussian.
-        unit: A power of two; by default the finest with which the limit has at most 2^30 units,
-            of which four bytes a record hold the sum.
         adjacency: Add-remove or zero-out: a replaced record is two records, each with its own price.
 
     Raises:
@@ -347,7 +344,6 @@ class IndividualFilter:
 
     filter: Filter
     _: KW_ONLY
-    unit: float | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -355,7 +351,7 @@ class IndividualFilter:
             raise DomainError(
                 "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
             )
-        rules = self._rules
+        rules = self.filter.theorem
         if rules is None or (rules.individual_gaussian, rules.individual_laplace) == (None, None):
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
@@ -372,19 +368,14 @@ class IndividualFilter:
                 "a replaced record is two records with different prices",
                 "State it under add-remove, with the price of each record",
             )
-        object.__setattr__(
-            self, "unit", _finest(self._limit) if self.unit is None else _power_of_two(self.unit)
-        )
-        if not self._limit / Fraction(self._unit) < _MOST:
-            raise DomainError("unit", self.unit, "at least 2^-52 of the limit")
 
     @property
-    def _unit(self) -> float:
-        return 1.0 if self.unit is None else self.unit
+    def unit(self) -> float:
+        """The power of two of which the limit has between 2^29 and 2^30, but none below 2^-800.
 
-    @property
-    def _rules(self) -> Theorem | None:
-        return self.filter.theorem
+        Four bytes a record hold the sum.
+        """
+        return 2.0 ** max(math.frexp(float(self._limit))[1] - _FINEST, -800)
 
     @property
     def _limit(self) -> Fraction:
@@ -393,7 +384,7 @@ class IndividualFilter:
     @property
     def limit(self) -> int:
         """The limit of each record, in whole units, rounded down."""
-        return int(self._limit / Fraction(self._unit))
+        return int(self._limit / Fraction(self.unit))
 
     @property
     def budget(self) -> Curators:
@@ -406,10 +397,9 @@ class IndividualFilter:
         Args:
             count: Their number, an integer from 0 to 10^10.
         """
-        kind = np.int32 if self.limit + 1 < _NARROW else np.int64
         if not check.count("count", count) <= _MOST_RECORDS:
             raise DomainError("count", count, f"an integer from 0 to {_MOST_RECORDS}")
-        return Records(np.zeros(count, dtype=kind), self)
+        return Records(np.zeros(count, dtype=np.int32), self)
 
     def step(self, state: Records, *, prices: Any) -> tuple[Records, IndividualRound]:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.
@@ -428,7 +418,7 @@ class IndividualFilter:
             raise DomainError("state", state, "records that `start` of this very filter returned")
         each = _prices(prices, state.count)
         spent, active = np.empty_like(state.spent), np.empty(state.count, dtype=np.bool_)
-        scale, limit = 1.0 / self._unit, self.limit
+        scale, limit = 1.0 / self.unit, self.limit
         # In pieces that stay in the cache, so that memory is read once and written once.
         with np.errstate(all="ignore"):
             for at in range(0, state.count, _CHUNK):
@@ -454,7 +444,7 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule = self._rules.individual_gaussian if self._rules else None
+        rule = self.filter.theorem.individual_gaussian if self.filter.theorem else None
         if rule is None:
             raise UnsupportedError(
                 "Gaussian noise", "it is not pure", "Use Budget(..., only='zcdp')"
@@ -473,7 +463,7 @@ class IndividualFilter:
         Raises:
             UnsupportedError: Under a budget of mu squared.
         """
-        rule = self._rules.individual_laplace if self._rules else None
+        rule = self.filter.theorem.individual_laplace if self.filter.theorem else None
         if rule is None:
             raise UnsupportedError(
                 "Laplace noise", "it is not Gaussian", "Use Budget(..., only='zcdp')"
@@ -520,15 +510,3 @@ def _raised(rule: PriceRule, sensitivity: Any, noise: float) -> Reals:
             moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf)
         )
         return np.where(moved >= 0.0, prices, np.inf)
-
-
-def _finest(limit: Fraction) -> float:
-    """The power of two of which the limit has between 2^29 and 2^30, but none below 2^-800."""
-    return 2.0 ** max(math.frexp(float(limit))[1] - _FINEST, -800)
-
-
-def _power_of_two(value: float) -> float:
-    unit = check.positive("unit", value)
-    if not (math.frexp(unit)[0] == 0.5 and 1e-250 < unit < 1e250):
-        raise DomainError("unit", value, "a power of two between 1e-250 and 1e250")
-    return unit

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
-from itertools import islice
+from functools import cached_property, lru_cache
+from itertools import islice, product
+from operator import add, le
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
@@ -25,6 +27,7 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
+from dpcompose.adaptive.menu_search import MOST_COUNT, MOST_LISTED
 from dpcompose.adaptive.worst_case import FINE, WorstCase, rounds, worst_case
 from dpcompose.composition import Composable, Composition, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -33,7 +36,10 @@ from dpcompose.loss import TwoPointLoss
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
-MOST_MEMBERS, MOST_LISTED, MOST_COUNT, MOST_ALONE_WORK = 16, 4096, 10**6, 1.2e10
+MOST_MEMBERS, MOST_ALONE_WORK = 16, 1.2e10
+MOST_READING = 4e8
+"""The most multiplications of a reading: about a second."""
+_ZERO = Fraction(0)
 _NO_GAIN = "Only what is declared counts: leave it out"
 
 
@@ -167,7 +173,7 @@ class MenuFilter(Filter):
         _require_some(members, counts, epsilon, delta)
 
         def inside(state: Sequence[int]) -> bool:
-            return _holds(budget.alternatives, prices, state)
+            return menu_search.holds(budget.alternatives, prices, state)
 
         if menu_search.few(case, counts, allowance):
             states = menu_search.listed(case, counts, at, inside, allowance)
@@ -184,7 +190,7 @@ class MenuFilter(Filter):
         if any(price["delta"] > 0 for price in prices):
             pure, others = None, budget.alternatives
         for weights, total in menu_search.weighed(case, counts, at, directions, allowance):
-            if _is_inside(others, prices, weights, total):
+            if menu_search.is_inside(others, prices, weights, total):
                 return cls(members, weights=weights, total_weight=total, budget=pure, **common)
         return cls(members, budget=budget, **common)
 
@@ -289,18 +295,62 @@ class MenuFilter(Filter):
         epsilon = rounded_down(exact(self.epsilon))
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
-            counted = partial(_delta_of, self.menu[0], largest, self.adjacency, epsilon)
-            fixed = self.orientation is Orientation.SAME
-            if fixed or _is_symmetric(self.menu[0], self.adjacency):
-                return counted(self.orientation)
-            if _worst(self, FINE[0]) > self.delta:
-                known = counted(self.orientation)
-                if known <= self.delta:
-                    return known
+            member, delta = self.menu[0], self.delta
+            known = _delta_of(member, largest, self.adjacency, epsilon, self.orientation)
+            fixed = self.orientation is Orientation.SAME or _is_symmetric(member, self.adjacency)
+            if fixed or known <= delta < _worst(self, FINE[0]):
+                return known
         return min(_worst(self, fine) for fine in FINE[: 1 + (_worst(self, FINE[0]) > self.delta)])
 
     def _charged_delta(self) -> Fraction:
         return exact(self.delta)
+
+    def _epsilon_of(
+        self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
+    ) -> float | None:
+        """The worst case of what is granted within these counts, and what the budget says of them."""
+        readings = [self._epsilon_of_counts(amounts, delta, spent if left else None)]
+        if readings[0] is not None and delta >= self.delta:
+            readings[0] = min(readings[0], rounded_up(exact(self.epsilon)))
+        if self.budget is not None:
+            readings.append(self.budget.epsilon_of(amounts, delta=delta, left=left, spent=spent))
+        known = [each for each in readings if each is not None and each < math.inf]
+        return (max if left else min)(known, default=None)
+
+    def _epsilon_of_counts(
+        self, amounts: Amounts, delta: float, spent: Amounts | None
+    ) -> float | None:
+        """The worst case of counts up to these, and where they are left, of those that are still granted together.
+
+        None if it is too much work for a reading.
+        """
+        if not self.weights and not self.states:
+            return None
+        epsilon, at = rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
+        names = [*self._alternatives[0]]
+        counts = [int(amounts.get(name, _ZERO)) for name in names]
+        if not any(counts):
+            return 0.0
+        if len(self.menu) == 1:
+            times = counts[0] // (self.weights or (1,))[0]
+            options: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
+            return (self.menu[0] * times).epsilon(delta=delta, **options).upper
+        size = counts[0] if self.weights else math.prod(each + 1 for each in counts)
+        case = worst_case(self.menu, self.adjacency, epsilon, at)
+        if not case.work * size <= MOST_READING:
+            return None
+        if self.weights:
+            return case.epsilon(next(islice(case.linear(self.weights), counts[0], None)), delta)
+        states = [*product(*[range(each + 1) for each in counts])]
+        if spent is not None:
+            before = [int(spent.get(name, _ZERO)) for name in names]
+            states = [each for each in states if self._grants(map(add, before, each))]
+        return case.epsilon(case.curve(states), delta)
+
+    def _grants(self, counts: Iterable[int]) -> bool:
+        """Whether these counts are below some of the listed ones."""
+        wanted = tuple(counts)
+        return any(all(map(le, wanted, each)) for each in self.states)
 
     def _same_adjacency(self, adjacency: Adjacency) -> None:
         if adjacency is not self.adjacency:
@@ -375,17 +425,13 @@ class MenuFilter(Filter):
                 "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
             )
         values = dict(stated)
-        if values["adjacency"] not in [each.value for each in Adjacency]:
-            raise DomainError(
-                "adjacency", values["adjacency"], ", ".join(each.value for each in Adjacency)
-            )
         menu = tuple([compose(parse(text)) for text in sequence("menu", values.pop("menu"))])
         numbers = {name: read(name, values.pop(name)) for name in ("epsilon", "delta")}
         states = [
             tuple(sequence("states", state)) for state in sequence("states", values.pop("states"))
         ]
         weights = tuple(sequence("weights", values.pop("weights")))
-        adjacency = Adjacency(values.pop("adjacency"))
+        adjacency = check.named("adjacency", values.pop("adjacency"), Adjacency)
         if "orientation" in values:
             values["orientation"] = check.named("orientation", values["orientation"], Orientation)
         if budget is not None:
@@ -405,45 +451,6 @@ def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, F
         return {name: cap + 1 for name, cap in budget.limits.items()}
 
 
-def _holds(
-    alternatives: Sequence[Amounts], prices: Sequence[Amounts], counts: Sequence[int]
-) -> bool:
-    """Whether these counts of mechanisms of such prices are within one of the alternatives."""
-    return any(
-        all(
-            sum(n * price[name] for n, price in zip(counts, prices, strict=True)) <= cap
-            for name, cap in caps.items()
-        )
-        for caps in alternatives
-    )
-
-
-def _is_inside(
-    alternatives: Sequence[Amounts], prices: Sequence[Amounts], weights: Sequence[int], total: int
-) -> bool:
-    """Whether all that these alternatives grant is within a sum of weights."""
-    granted = menu_search.reached(
-        len(prices), lambda each: _holds(alternatives, prices, each), limit=MOST_LISTED
-    )
-    if granted is not None:
-        return all(
-            sum(n * weight for n, weight in zip(each, weights, strict=True)) <= total
-            for each in granted
-        )
-    for caps in alternatives:
-        # No sum of weights below a plane is above that at its best corner.
-        corners = [
-            max(
-                weight / price[name] * cap if price[name] else Fraction(MOST_COUNT**3)
-                for price, weight in zip(prices, weights, strict=True)
-            )
-            for name, cap in caps.items()
-        ]
-        if not min(corners) < total + 1:
-            return False
-    return True
-
-
 _KIND = ("filter", "version")
 
 
@@ -454,7 +461,7 @@ def _worst(filter: MenuFilter, fine: float) -> float:
     case: WorstCase = worst_case(filter.menu, filter.adjacency, epsilon, delta, fine)
     if filter.states:
         return case.of(menu_search.closed(filter.states))
-    return next(islice(case.linear(filter.weights), filter.total_weight, None))
+    return case.lattice.value(next(islice(case.linear(filter.weights), filter.total_weight, None)))
 
 
 def _delta_of(

@@ -12,14 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count, product
 
+from dpcompose.adaptive.amount import Amounts
 from dpcompose.adaptive.worst_case import Lattice, Member, WorstCase
 from dpcompose.errors import UnsupportedError
 from dpcompose.numerics import Reals
 
 State = tuple[int, ...]
 MOST_WORK, MOST_KEPT, MOST_TOTAL, MOST_ALONE = 5e9, 1.5e7, 2048, 5000
+MOST_LISTED, MOST_COUNT = 4096, 10**6
 Inside = Callable[[State], bool]
 """Whether a budget grants these counts."""
 
@@ -67,7 +70,7 @@ def largest_total(
     for total in count():
         if not allowance.spend(case.work):
             return None
-        if not next(values) <= delta or total > MOST_ALONE:
+        if not case.lattice.value(next(values)) <= delta or total > MOST_ALONE:
             return total - 1
     return 0
 
@@ -143,6 +146,45 @@ def reached(members: int, inside: Inside, *, limit: float = math.inf) -> set[Sta
                 (*state[:index], state[index] + 1, *state[index + 1 :]) for index in range(members)
             ]
     return found
+
+
+def holds(
+    alternatives: Sequence[Amounts], prices: Sequence[Amounts], counts: Sequence[int]
+) -> bool:
+    """Whether these counts of mechanisms of such prices are within one of the alternatives."""
+    return any(
+        all(
+            sum(n * price[name] for n, price in zip(counts, prices, strict=True)) <= cap
+            for name, cap in caps.items()
+        )
+        for caps in alternatives
+    )
+
+
+def is_inside(
+    alternatives: Sequence[Amounts], prices: Sequence[Amounts], weights: Sequence[int], total: int
+) -> bool:
+    """Whether all that these alternatives grant is within a sum of weights."""
+    granted = reached(
+        len(prices), lambda each: holds(alternatives, prices, each), limit=MOST_LISTED
+    )
+    if granted is not None:
+        return all(
+            sum(n * weight for n, weight in zip(each, weights, strict=True)) <= total
+            for each in granted
+        )
+    for caps in alternatives:
+        # No sum of weights below a plane is above that at its best corner.
+        corners = [
+            max(
+                weight / price[name] * cap if price[name] else Fraction(MOST_COUNT**3)
+                for price, weight in zip(prices, weights, strict=True)
+            )
+            for name, cap in caps.items()
+        ]
+        if not min(corners) < total + 1:
+            return False
+    return True
 
 
 class _Search:

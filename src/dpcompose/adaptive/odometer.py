@@ -168,13 +168,7 @@ class Mileage:
 
     def description(self) -> dict[str, str]:
         """This mileage as plain text values."""
-        stated = {
-            "rho": self.rho,
-            "drift": self.drift,
-            "failure": self.failure,
-            "epsilon": self.epsilon,
-        }
-        return {name: written(value) for name, value in stated.items() if value is not None}
+        return {name: written(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:

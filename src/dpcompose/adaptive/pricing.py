@@ -161,49 +161,33 @@ class Remainder:
     All amounts are of one and the same remainder, for both orders of its pair; None where nothing finite is proved.
 
     Args:
-        delta: The probability of the part that may be anything.
-        epsilon: The pure epsilon of what remains.
-        rho: Its zero-concentrated rho.
-        mu_squared: The square of its mu of Gaussian privacy.
+        amounts: The delta of the part that may be anything, and the epsilon, rho and mu squared of what remains.
         divergence: From an order to its Renyi divergence.
     """
 
-    delta: Fraction
-    epsilon: Fraction | None
-    rho: Fraction | None
-    mu_squared: Fraction | None
+    amounts: TypedAmounts
     divergence: Callable[[float], Fraction | None]
 
     @property
     def is_divergence_alone(self) -> bool:
         """Whether nothing but Renyi divergences is known, as of sampled noise."""
-        return self.epsilon is None and self.rho is None and self.mu_squared is None
+        return self.amounts == TypedAmounts(delta=self.amounts.delta)
 
     def times(self, count: int) -> Remainder:
         """That of so many: no coin shows with at least probability 1 - count delta, and all amounts add up."""
 
-        def sum_of(amount: Fraction | None) -> Fraction | None:
-            return None if amount is None else amount * count
+        def divergence(order: float) -> Fraction | None:
+            one = self.divergence(order)
+            return None if one is None else one * count
 
-        return Remainder(
-            self.delta * count,
-            sum_of(self.epsilon),
-            sum_of(self.rho),
-            sum_of(self.mu_squared),
-            lambda order: sum_of(self.divergence(order)),
-        )
+        return Remainder(self.amounts.times(count), divergence)
 
     def __add__(self, other: Remainder) -> Remainder:
-        def both(one: Fraction | None, two: Fraction | None) -> Fraction | None:
+        def divergence(order: float) -> Fraction | None:
+            one, two = self.divergence(order), other.divergence(order)
             return None if one is None or two is None else one + two
 
-        return Remainder(
-            self.delta + other.delta,
-            both(self.epsilon, other.epsilon),
-            both(self.rho, other.rho),
-            both(self.mu_squared, other.mu_squared),
-            lambda order: both(self.divergence(order), other.divergence(order)),
-        )
+        return Remainder(self.amounts + other.amounts, divergence)
 
 
 def remainder(
@@ -243,7 +227,7 @@ def remainder(
         from dpcompose.adaptive import tail  # it needs numpy, and few charges need it
 
         divergence = tail.without(tail.tails(text, adjacency), cut)
-        return Remainder(cut, None, None, None, divergence) if divergence else whole
+        return Remainder(TypedAmounts(delta=cut), divergence) if divergence else whole
     concentrated = known_rho(mechanism, adjacency=adjacency)
     try:
         promised = _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
@@ -254,9 +238,9 @@ def remainder(
     if concentrated is None:
         return cast("Remainder", promised)
     rho, omitted = concentrated
-    if promised is not None and promised.rho is not None and promised.rho <= rho * _HARDLY:
+    if promised is not None and (own := promised.amounts.rho) is not None and own <= rho * _HARDLY:
         return promised
-    return Remainder(omitted, None, rho, None, lambda order: _product(rho, order))
+    return Remainder(TypedAmounts(delta=omitted, rho=rho), lambda order: _product(rho, order))
 
 
 def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
@@ -273,7 +257,7 @@ def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
     if epsilon is None and rho is None and square is None and divergence(2.0) is None:
         return None
     square = _smallest(square, None if epsilon is None else _square(epsilon))
-    return Remainder(_ZERO, epsilon, rho, square, divergence)
+    return Remainder(TypedAmounts(epsilon, _ZERO, rho, square), divergence)
 
 
 def _square(epsilon: Fraction) -> Fraction:
@@ -296,10 +280,7 @@ def _of_pure(epsilon: Fraction, delta: Fraction) -> Remainder:
     """Whatever is (epsilon, delta)-DP."""
     at_most = rounded_up(epsilon)
     return Remainder(
-        delta,
-        epsilon,
-        Fraction(pure_concentrated(at_most).rho),
-        _square(epsilon),
+        TypedAmounts(epsilon, delta, Fraction(pure_concentrated(at_most).rho), _square(epsilon)),
         lambda order: Fraction(pure_renyi(at_most, order=order)),
     )
 

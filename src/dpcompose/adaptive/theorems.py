@@ -86,6 +86,8 @@ class Theorem(Exactly, ABC):
     parameters: ClassVar[tuple[str, ...]]
     """The names of `limit`, and of reserve or order, in the description of such a filter."""
     currency: ClassVar[str]
+    measure: ClassVar[str] = ""
+    """The name of its amount among typed ones, if it has one."""
     sums: ClassVar[tuple[str, str]]
     """The theorem by which such budgets add up, and its source."""
 
@@ -137,9 +139,9 @@ class Theorem(Exactly, ABC):
     ) -> tuple[Fraction, ...]:
         """The exact amounts of a charge, in the order of `caps`."""
 
-    @abstractmethod
     def amount(self, remainder: Remainder) -> Fraction | None:
         """The amount of a charge without its delta; None if the theorem says nothing about it."""
+        return getattr(remainder.amounts, self.measure)
 
     @abstractmethod
     def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
@@ -202,7 +204,7 @@ class Pure(Theorem):
 
     name = kind = "pure"
     parameters = ("epsilon",)
-    currency = "epsilon"
+    currency = measure = "epsilon"
     sums = OPTIMAL
 
     @classmethod
@@ -247,9 +249,6 @@ class Pure(Theorem):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
-
-    def amount(self, remainder: Remainder) -> Fraction | None:
-        return remainder.epsilon
 
     @property
     def individual_laplace(self) -> PriceRule | None:
@@ -300,7 +299,7 @@ class Concentrated(Theorem):
     name = "zcdp"
     kind = "concentrated"
     parameters = ("rho", "delta")
-    currency = "rho"
+    currency = measure = "rho"
     sums = "sum of rho", "[WhitehouseRamdasRogersWu2023, Theorem 1]"
 
     @classmethod
@@ -333,9 +332,6 @@ class Concentrated(Theorem):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
-
-    def amount(self, remainder: Remainder) -> Fraction | None:
-        return remainder.rho
 
     @property
     def individual_gaussian(self) -> PriceRule | None:
@@ -518,7 +514,7 @@ class Gaussian(Theorem):
 
     name = kind = "gaussian"
     parameters = ("mu",)
-    currency = "mu squared"
+    currency, measure = "mu squared", "mu_squared"
     sums = "sum of mu squared", "[DongRothSu2022, Corollary 3.3]"
 
     @classmethod
@@ -556,9 +552,6 @@ class Gaussian(Theorem):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
-
-    def amount(self, remainder: Remainder) -> Fraction | None:
-        return remainder.mu_squared
 
     @property
     def individual_gaussian(self) -> PriceRule | None:

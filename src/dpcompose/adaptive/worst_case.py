@@ -271,8 +271,8 @@ class WorstCase:
             for step, times in steps
         )
 
-    def linear(self, weights: Sequence[int]) -> Iterator[float]:
-        """The worst case of the filters that grant while the sum of weights is at most 0, 1, 2, ... .
+    def linear(self, weights: Sequence[int]) -> Iterator[Reals]:
+        """The curves of the filters that grant while the sum of weights is at most 0, 1, 2, ... .
 
         Of the totals below, only the last ones, as many as the largest weight, are kept.
         """
@@ -283,15 +283,15 @@ class WorstCase:
                 if weight <= len(window):
                     values = np.maximum(values, member(window[-weight]))
             window.append(values)
-            yield self.lattice.value(values)
+            yield values
 
     def of(self, permitted: Sequence[tuple[int, ...]]) -> float:
         """The worst case of a down-closed set of counts."""
         return self.lattice.value(self.curve(permitted))
 
-    def epsilon(self, permitted: Sequence[tuple[int, ...]], delta: float) -> float:
-        """The smallest epsilon of a node at which the worst case of a down-closed set of counts is within delta."""
-        within = self.lattice.points[self.curve(permitted) <= delta]
+    def epsilon(self, curve: Reals, delta: float) -> float:
+        """The smallest epsilon of a node at which a worst case is within delta."""
+        within = self.lattice.points[curve <= delta]
         return max(float(np.min(within, initial=math.inf)), 0.0) * (1 + 4 * U)
 
     def curve(self, permitted: Sequence[tuple[int, ...]]) -> Reals:

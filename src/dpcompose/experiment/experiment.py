@@ -17,7 +17,7 @@ from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
-from dpcompose.experiment.round import Channels, Rules, States
+from dpcompose.experiment.round import Rules, States
 from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
@@ -252,7 +252,7 @@ class Experiment:
             np.empty(count),
             dict[int, Seed](),
         )
-        blocks = self._blocks(world, count, rng, self._channels(), progress)
+        blocks = self._blocks(world, count, rng, self._rules(), progress)
         for start, coins[start], played, lost in blocks:
             end = start + len(lost)
             answers[: len(played), start:end], loss[start:end] = played, lost
@@ -281,13 +281,13 @@ class Experiment:
             check.count("shares", shares, least=1),
         )
         tallies: list[Tally] = []
-        channels = self._channels()
+        rules = self._rules()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
             found = Tally.of(np.empty(0))
-            for *_, lost in self._blocks(world, count, rng, channels, progress):
+            for *_, lost in self._blocks(world, count, rng, rules, progress):
                 found += Tally.of(sign * lost)
             tallies.append(found)
-        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, channels.error)
+        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, rules.error)
 
     def solve(self, *, leaves: int = 1 << 18) -> Solved:
         """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
@@ -302,23 +302,23 @@ class Experiment:
         return walk(
             self.adversary,
             self.rounds,
-            self._channels(),
+            self._rules(),
             leaves=check.count("leaves", leaves, least=1),
         )
 
-    def _channels(self) -> Channels:
-        """A new cache of channels."""
+    def _rules(self) -> Rules:
+        """The rules, with an empty cache of channels."""
         states = self.filter and States(
             self.filter, adjacency=self.adjacency, delta=self.charged_delta
         )
-        return Channels(Rules(tuple(self.family), self.adjacency, self.orientation), states)
+        return Rules(tuple(self.family), self.adjacency, self.orientation, states)
 
     def _blocks(
         self,
         world: World,
         count: int,
         rng: np.random.Generator,
-        channels: Channels,
+        rules: Rules,
         progress: Progress | None,
     ) -> Iterator[tuple[int, Seed, Reals, Reals]]:
         """The blocks one after the other, each with its own random numbers; the next one uses the same arrays.
@@ -335,20 +335,20 @@ class Experiment:
                 progress(f"world {world.value}", start, count)
             seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
             answers = room[:, : min(size, count - start)]
-            yield start, seed, *self._block(world, coins_of(seed), noise, channels, answers)
+            yield start, seed, *self._block(world, coins_of(seed), noise, rules, answers)
 
     def _block(
         self,
         world: World,
         coins: np.random.Generator,
         noise: np.random.Generator,
-        channels: Channels,
+        rules: Rules,
         answers: Reals,
     ) -> tuple[Reals, Reals]:
         state, size = opened(self.adversary, coins), answers.shape[1]
         loss, spare, places = np.zeros(size), np.empty(size), np.zeros(size, dtype=np.intp)
         for number in range(self.rounds):
-            state, groups = proposed(self.adversary, state, answers[:number], places, channels)
+            state, groups = proposed(self.adversary, state, answers[:number], places, rules)
             if groups is None:
                 return answers[:number], loss
             answer(groups, world, noise, answers[number], loss, spare)

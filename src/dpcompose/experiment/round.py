@@ -115,19 +115,26 @@ class Round:
         return cls((query,))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rules:
     """The questions that an adversary may ask: the family of Definition 3.7, and which databases are adjacent.
+
+    Each question is checked the first time that it is asked.
 
     Args:
         family: The mechanisms. A `BlackBox` stands for every mechanism that keeps its promise.
         adjacency: The neighboring relation.
         orientation: SAME: the record is never in the database of world 1 alone.
+        states: The states of the filter of the game; None where none decides.
+        error: The largest error of a loss among the questions asked so far.
     """
 
     family: tuple[Composable, ...]
     adjacency: Adjacency
     orientation: Orientation
+    states: States | None = None
+    error: float = 0.0
+    _channels: dict[Query, Channel] = field(default_factory=dict[Query, Channel])
 
     def channel(self, query: Query) -> Channel:
         """The question as a channel: a pair of distributions.
@@ -137,6 +144,16 @@ class Rules:
                 world, or the statistic is not a finite number or moves too far.
             UnsupportedError: If there is no sampler for the mechanism.
         """
+        found = self._channels.get(query)
+        if found is None:
+            if len(self._channels) >= MOST_KNOWN:
+                # An adversary may make up new questions in every block.
+                self._channels.clear()
+            found = self._channels[query] = self._checked(query)
+            self.error = max(self.error, found.error)
+        return found
+
+    def _checked(self, query: Query) -> Channel:
         if not any(_is_member(query.mechanism, each) for each in self.family):
             raise DomainError("mechanism", query.mechanism, "a member of the family")
         side = direction(query.zero, query.one, self.adjacency)
@@ -189,34 +206,6 @@ def _value(query: Query, database: tuple[Any, ...]) -> float:
     return float(value)
 
 
-@dataclass
-class Channels:
-    """A cache of the channels of one game, each question checked the first time that it is asked.
-
-    Args:
-        rules: The rules of the game.
-        states: The states of its filter; None where none decides.
-        error: The largest error of a loss among the questions asked so far.
-    """
-
-    rules: Rules
-    states: States | None = None
-    error: float = 0.0
-    _channels: dict[Query, Channel] = field(default_factory=dict[Query, Channel])
-
-    def __call__(self, query: Query) -> Channel:
-        """The channel of a question. Raises as `Rules.channel` does."""
-        found = self._channels.get(query)
-        if found is None:
-            if len(self._channels) >= MOST_KNOWN:
-                # An adversary may make up new questions in every block.
-                self._channels.clear()
-            found = self.rules.channel(query)
-            self._channels[query] = found
-            self.error = max(self.error, found.error)
-        return found
-
-
 @dataclass(frozen=True)
 class Groups:
     """A checked round.
@@ -232,13 +221,13 @@ class Groups:
     stopped: NDArray[np.intp] | None = None
 
 
-def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
+def checked(proposed: Any, places: Places, rules: Rules) -> Groups:
     """The groups of a round; a filter refuses some of them.
 
     Args:
         proposed: The adversary's round.
         places: The place of each transcript in the states of the filter.
-        channels: The cache of the game.
+        rules: The rules of the game.
 
     Raises:
         DomainError: If it is no round, or asks what it may not.
@@ -253,8 +242,8 @@ def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
         and all(isinstance(query, Query) for query in queries)  # pyright: ignore[reportUnnecessaryIsInstance]
     ):
         raise DomainError("queries", queries, "at least one Query, in a tuple")
-    if proposed.which is None and channels.states is None:
-        return Groups(((channels(queries[0]), None),), places)
+    if proposed.which is None and rules.states is None:
+        return Groups(((rules.channel(queries[0]), None),), places)
     transcripts = len(places)
     which = (
         np.zeros(transcripts, dtype=np.intp)
@@ -277,9 +266,9 @@ def checked(proposed: Any, places: Places, channels: Channels) -> Groups:
         # A question that no transcript asks is not checked.
         if not len(asking):
             continue
-        channel = channels(query)
-        if channels.states is not None:
-            moved = channels.states.step(places[asking], query.mechanism)
+        channel = rules.channel(query)
+        if rules.states is not None:
+            moved = rules.states.step(places[asking], query.mechanism)
             granted = moved != REFUSED
             idle.append(asking[~granted])
             asking = asking[granted]

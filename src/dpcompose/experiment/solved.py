@@ -14,7 +14,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
-from dpcompose.experiment.round import Channels, Groups, Places, checked, reason_of
+from dpcompose.experiment.round import Groups, Places, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
 
@@ -32,7 +32,7 @@ def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
 
 
 def proposed(
-    adversary: Adversary, state: Any, answers: Reals, places: Places, channels: Channels
+    adversary: Adversary, state: Any, answers: Reals, places: Places, rules: Rules
 ) -> tuple[Any, Groups | None]:
     """The next state, and the next round of the adversary, checked; None if it stops.
 
@@ -43,7 +43,7 @@ def proposed(
     sealed.flags.writeable = False
     try:
         state, chosen = adversary.choose(state, sealed)
-        return state, None if chosen is None else checked(chosen, places, channels)
+        return state, None if chosen is None else checked(chosen, places, rules)
     except Exception as error:
         raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
 
@@ -97,10 +97,16 @@ class Solved:
 
     def delta(self, epsilon: float) -> Bound:
         """The larger of both directions, to the last digits of a float; epsilon is any real number."""
-        first, second = self.directions(epsilon)
-        return Bound(
-            max(first.lower, second.lower), max(first.upper, second.upper), first.certificate
-        )
+        point = check.finite("epsilon", epsilon)
+        if not abs(point) <= LARGEST:
+            raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
+        with localcontext(CONTEXT):
+            orders = (self.zero, self.one), (self.one, self.zero)
+            found = max(self._excess(point, *order) for order in orders)
+            error = (1 + Decimal(point).exp()) * ROUNDING
+            low, high = max(found - error, Decimal(0)), found + error
+        made = Certificate("every view of the tree, in 60 digits", unit="absolute")
+        return Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made)
 
     def epsilon(self, delta: float) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is at most this; infinite where no finite one is.
@@ -133,30 +139,6 @@ class Solved:
         while lower > 0 and not self.delta(lower).lower > asked:
             lower, step = lower - step, 10 * step
         return Bound(max(lower, 0.0), min(upper, largest), made)
-
-    def directions(self, epsilon: float) -> tuple[Bound, Bound]:
-        """delta of (V^0, V^1), and of (V^1, V^0)."""
-        point = _checked(epsilon)
-        with localcontext(CONTEXT):
-            error = (1 + Decimal(point).exp()) * ROUNDING
-            found = [
-                self._excess(point, *order)
-                for order in ((self.zero, self.one), (self.one, self.zero))
-            ]
-            ends = [(max(value - error, Decimal(0)), value + error) for value in found]
-        made = Certificate("every view of the tree, in 60 digits", unit="absolute")
-        first, second = (
-            Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made) for low, high in ends
-        )
-        return first, second
-
-    def digits(self, epsilon: float) -> Decimal:
-        """delta, the larger of both directions, with 50 good digits after the point (for e^epsilon of order 1)."""
-        point = _checked(epsilon)
-        with localcontext(CONTEXT):
-            return max(
-                self._excess(point, self.zero, self.one), self._excess(point, self.one, self.zero)
-            )
 
     @cached_property
     def loss(self) -> Reals:
@@ -192,14 +174,7 @@ def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) 
         a = after
 
 
-def _checked(epsilon: float) -> float:
-    point = check.finite("epsilon", epsilon)
-    if not abs(point) <= LARGEST:
-        raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
-    return point
-
-
-def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) -> Solved:
+def walk(adversary: Adversary, rounds: int, rules: Rules, *, leaves: int) -> Solved:
     """All views: in each round the adversary is replayed against every possible history.
 
     Raises:
@@ -209,7 +184,7 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     answers = np.empty((0, 1))
     zero, one = [Decimal(1)], [Decimal(1)]
     for number in range(rounds):
-        groups = _groups_of(adversary, answers, channels)
+        groups = _groups_of(adversary, answers, rules)
         if groups is None:
             break
         outcomes = _outcomes(groups, answers.shape[1])
@@ -229,12 +204,12 @@ def walk(adversary: Adversary, rounds: int, channels: Channels, *, leaves: int) 
     return Solved(tuple(zero), tuple(one), answers)
 
 
-def _groups_of(adversary: Adversary, answers: Reals, channels: Channels) -> Groups | None:
+def _groups_of(adversary: Adversary, answers: Reals, rules: Rules) -> Groups | None:
     """The round after these histories, by playing them from the start."""
     state = opened(adversary, None)
     groups, places = None, np.zeros(answers.shape[1], dtype=np.intp)
     for number in range(len(answers) + 1):
-        state, groups = proposed(adversary, state, answers[:number], places, channels)
+        state, groups = proposed(adversary, state, answers[:number], places, rules)
         places = places if groups is None else groups.places
     return groups
 

@@ -172,7 +172,9 @@ def _in_epsilon(
     Each is None if its scope has none.
     """
     scope = balance.scope
-    if "target" not in scope.description.get("budget", {}) and not scope.alternatives:
+    budget = scope.description.get("budget", {})
+    filter: Mapping[str, Any] = budget.get("filter") or {}
+    if not ("target" in budget or scope.alternatives or filter.get("filter") == "menu"):
         return None, None, None
     # Amounts are shown without the theory, which takes fifty times as long to load as Python.
     from dpcompose.account import balance_in_epsilon, target_of, used
