@@ -14,7 +14,8 @@ from dpcompose.cli.output import stderr, stdout
 from dpcompose.errors import DomainError, MissingExtraError
 
 if TYPE_CHECKING:
-    from dpcompose.serve import Identities, Published, Service
+    from dpcompose.ledger import Ledger
+    from dpcompose.serve import Counter, Identities, Published, Service
 
 
 @command(doing=None)
@@ -36,6 +37,7 @@ def serve(
     log: bool = False,
     unit: bool = False,
     demo: bool = False,
+    catalog: Path | None = None,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it.
 
@@ -56,6 +58,7 @@ def serve(
         log: A line of JSON for each request, to the standard error.
         unit: Print a unit of systemd for this ledger, and end.
         demo: Start with people and budgets that are thrown away.
+        catalog (FILE): A TOML file of scopes and their tables, which analysts may ask here.
     """
     try:
         from dpcompose.serve import Identities, Issuer, Service, application, take_over
@@ -76,7 +79,8 @@ def serve(
         earlier = people or (ledger if _is_on_server(ledger or "") else "people.db")
         if _is_on_server(earlier or "") or people or Path("people.db").exists():
             take_over(kept, earlier or "")
-        service = Service(kept, Identities(kept, verified), shown)
+        counter = None if catalog is None else _counter(kept, catalog)
+        service = Service(kept, Identities(kept, verified), shown, counter)
     if invite or revoke or trust_clock:
         _change(service.people, invite or [], subject, revoke or [], trust_clock=trust_clock)
         return
@@ -92,6 +96,15 @@ def serve(
     if file is not None:
         require_only(file.resolve())
     run(application(service, rate=rate), host=host, port=port)
+
+
+def _counter(ledger: Ledger, file: Path) -> Counter:
+    """The tables of a file; their answers are kept beside it."""
+    from dpcompose.files import load_toml, read_toml
+    from dpcompose.serve import Counter
+
+    text = load_toml(file, most=1_000_000, what="a catalog")
+    return Counter.open(ledger, file.with_suffix(".answers"), read_toml(text, source=str(file)))
 
 
 def _demo() -> Service:

@@ -183,6 +183,7 @@ class Session(Asking):
             raise DomainError(
                 "ledger and scope", (ledger, scope), "left out where an account is given"
             )
+        ledger = account.ledger if isinstance(account, Account) else None
         values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)

@@ -9,6 +9,7 @@ from .identity import (
 from .service import Published as Published, Service as Service
 
 if True:
+    from .counter import Counter as Counter
     from .demo import demo_service as demo_service
     from .earlier import take_over as take_over
     from .issuer import Issuer as Issuer
