@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
-from dpcompose.serve import Identities, Role, Service
+from dpcompose.release import SelectedAnswer, col
+from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter
 from tests.serve.conftest import Town
 
@@ -128,6 +131,15 @@ def test_groups_and_questions_are_answered_in_the_shape_that_was_asked_for(clini
         ({"sql": 3}, "SELECT"),
         ({"questions": [{"kind": "rows"}]}, "kind"),
         ({"questions": []}, "questions"),
+        ({"questions": ["x"]}, "a table"),
+        ({"questions": [{"kind": "count", "spend": 3}]}, "spend"),
+        ({"sql": COUNT, "spend": 3}, "spend"),
+        ({"sql": COUNT, "spend": {"epsilon": []}}, "spend"),
+        ({"sql": COUNT, "spend": {"epsilon": "1/0"}}, "spend"),
+        ({"sql": COUNT, "spend": None}, "spend"),
+        ({"sql": COUNT, "keys": "x"}, "keys"),
+        ({"sql": COUNT, "keys": [[[]]]}, "keys"),
+        ({"sql": COUNT, "error": "3"}, "error"),
         ({}, "questions"),
     ],
 )
@@ -280,3 +292,44 @@ def test_an_identity_without_the_scope_or_the_role_is_refused(clinic: Clinic) ->
         assert status in (401, 403)
     town = Service(clinic.ledger, Identities(Ledger.open("memory:")))
     assert town.counter is None
+
+
+def test_a_remote_session_has_the_answers_of_a_session(clinic: Clinic) -> None:
+    def session(**more: Any) -> RemoteSession:
+        return RemoteSession(
+            "http://testserver",
+            clinic.token,
+            scope="clinic",
+            client=clinic.client,
+            **{"table": "visits"} | more,
+        )
+
+    visits = session()
+    answer = visits.count(by="ward", spend={"epsilon": Fraction(1, 50)}, keys=["east", "west"])
+    assert answer.rows[0]["ward"] == "east" and answer.low[0] < answer.main.cells[0]
+    assert answer.expected_error(0.5) < answer.expected_error(0.95) and not answer.replayed
+    assert visits.count(
+        by="ward", spend={"epsilon": Fraction(1, 50)}, keys=["east", "west"]
+    ).replayed
+    text = (
+        "SELECT ward, SUM(minutes) / COUNT(*) AS mean FROM visits GROUP BY ward ORDER BY ward DESC"
+    )
+    found = visits.sql(text, spend="4%", key="means")
+    assert isinstance(found, SelectedAnswer)
+    served = clinic.post("ask", table="visits", sql=text, spend="4%", key="means")[1]["tables"][0]
+    assert [list(each.cells) for each in found.columns] == [each["cells"] for each in served]
+    assert [list(end) for end in found.interval_of("mean", 0.95)] == [
+        served[1][end] for end in ("low", "high")
+    ]
+    quoted = clinic.post("quote", table="visits", sql=text, spend="4%")[1]
+    explained = visits.explain(text, spend="4%")
+    assert explained.in_words(0.95) == quoted["words"] and all(
+        one["noise"] == other["noise"] and one["stability"] == other["stability"]
+        for one, other in zip(explained.rows, quoted["questions"], strict=True)
+    )
+    assert visits.sql(f"EXPLAIN {COUNT}", error=40).quotes[0].expected_error(0.95) <= 40  # type: ignore[union-attr]
+    assert len(list(visits.history())) == clinic.kinds.count("granted")
+    with pytest.raises(DomainError, match="visits"):
+        session(table="others")
+    with pytest.raises(UnsupportedError, match="SQL"):
+        visits.count(table=visits.table.where(col("minutes") > 3), spend="1%")

@@ -6,6 +6,7 @@ from .identity import (
     Permission as Permission,
     Role as Role,
 )
+from .remote import RemoteSession as RemoteSession
 from .service import Published as Published, Service as Service
 
 if True:

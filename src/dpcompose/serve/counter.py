@@ -15,9 +15,10 @@ pays for. Whoever waits keeps the turn of these tables until the answer leaves.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
@@ -38,7 +39,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
-from dpcompose.serve.request import Answer, Field, line, number, route
+from dpcompose.serve.request import Answer, Field, exact_delta, line, number, route
 from dpcompose.serve.service import Service
 
 CONFIDENCE = 0.95
@@ -217,6 +218,16 @@ def _any(name: str, value: Any) -> Any:
     return value
 
 
+def _spend(name: str, value: Any) -> Any:
+    """Amounts, also those that are written as fractions."""
+    if not isinstance(value, dict):
+        return value
+    amounts = cast("dict[str, Any]", value)
+    return {
+        each: exact_delta(text) if isinstance(text, str) else text for each, text in amounts.items()
+    }
+
+
 def _statement(name: str, value: Any) -> str:
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
         raise DomainError(
@@ -228,7 +239,8 @@ def _statement(name: str, value: Any) -> str:
 Statement = Annotated[str | None, Field({"type": "string", "maxLength": MOST_LETTERS}, _statement)]
 Listed = Annotated[list[Any] | None, Field({"type": "array"}, _any)]
 Spend = Annotated[
-    Any, Field({"description": 'Amounts by currency, or a part of the budget such as "5%".'}, _any)
+    Any,
+    Field({"description": 'Amounts by currency, or a part of the budget such as "5%".'}, _spend),
 ]
 TableName = Annotated[str, line("The name of a table in the catalog of the scope.")]
 Error = Annotated[float | None, number(most=1e15)]
@@ -272,7 +284,8 @@ def ask(
     """The answer to a statement or to questions, for one charge; the same request, or key, has the same answer."""
     counter = _counter(service)
     desk = counter.desk(scope)
-    request = encode([desk.catalog.version, table, sql, questions, spend, error, keys])
+    asked = [desk.catalog.version, table, sql, questions, spend, error, keys]
+    request = json.dumps(asked, default=str, sort_keys=True)
     named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
     said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
     if release.explains(sql):
@@ -339,10 +352,11 @@ def _session(payer: Payer, table: Any, answers: Path | None = None) -> Any:
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
         raise DomainError("questions", listed, "a list of questions, or a statement in sql")
-    return [
+    read = [
         release.question_of(each, "questions", str(at))
         for at, each in enumerate(cast("list[Any]", listed))
     ]
+    return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 
 
 def _released(answer: Any) -> Answer:
