@@ -103,6 +103,7 @@ MAY_IMPORT = {
         "report",
         "guarantee",
         "composition",
+        "release",
     },
     "cli": FACES | {"adaptive", "interop", "serve"},
     "__main__": {"cli"},

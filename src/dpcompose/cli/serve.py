@@ -15,7 +15,8 @@ from dpcompose.cli.output import stderr, stdout
 from dpcompose.errors import DomainError, MissingExtraError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.serve import Identities, Published, Service
+    from dpcompose.ledger import Ledger
+    from dpcompose.serve import Counter, Identities, Published, Service
 
 
 @command(doing=None)
@@ -33,6 +34,7 @@ def serve(
     log: bool = False,
     unit: bool = False,
     demo: bool = False,
+    catalog: Path | None = None,
 ) -> None:
     """Serve a ledger to people who do not trust each other. Put a proxy with TLS before it.
 
@@ -49,6 +51,7 @@ def serve(
         log: A line of JSON for each request, to the standard error.
         unit: Print a unit of systemd for this ledger, and end.
         demo: Start with people and budgets that are thrown away.
+        catalog (FILE): A TOML file of scopes and their tables, which analysts may ask here.
     """
     try:
         from dpcompose.serve import Identities, Issuer, Service, application, take_over
@@ -69,7 +72,8 @@ def serve(
         earlier = people or (ledger if _is_on_server(ledger or "") else "people.db")
         if _is_on_server(earlier or "") or people or Path("people.db").exists():
             take_over(kept, earlier or "")
-        service = Service(kept, Identities(kept, verified), shown)
+        counter = None if catalog is None else _counter(kept, catalog)
+        service = Service(kept, Identities(kept, verified), shown, counter)
     if (ahead := service.people.ahead) > 60:
         what = "this clock is %.0f s behind a time that was recorded; ledger people --trust-clock undoes it"
         logging.getLogger("dpcompose.serve").warning(what, ahead)
@@ -82,6 +86,15 @@ def serve(
     if file is not None:
         require_only(file.resolve())
     run(application(service, rate=rate), host=host, port=port)
+
+
+def _counter(ledger: Ledger, file: Path) -> Counter:
+    """The tables of a file; their answers are kept beside it."""
+    from dpcompose.files import load_toml, read_toml
+    from dpcompose.serve import Counter
+
+    text = load_toml(file, most=1_000_000, what="a catalog")
+    return Counter.open(ledger, file.with_suffix(".answers"), read_toml(text, source=str(file)))
 
 
 def _demo() -> Service:

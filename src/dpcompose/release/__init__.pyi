@@ -40,6 +40,17 @@ from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
 
 if True:
+    from .answer import written as written
     from .catalog import budget_in_words as budget_in_words
     from .explain import explains as explains
-    from .file import questions as questions
+    from .file import (
+        plain_question as plain_question,
+        question_of as question_of,
+        questions as questions,
+    )
+    from .planner import SelectedAnswer as SelectedAnswer
+    from .worker import (
+        Worker as Worker,
+        opened_in as opened_in,
+        without_rows as without_rows,
+    )

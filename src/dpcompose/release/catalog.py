@@ -24,6 +24,7 @@ from dpcompose.adaptive import Budget, Filter
 from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
 from dpcompose.ledger import Ledger
 from dpcompose.release.bounding import Binding
+from dpcompose.release.bounds import Bounds
 from dpcompose.release.public import PublicSource, public_source
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
@@ -31,6 +32,8 @@ from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
+LONGEST = 256
+"""Letters of a text that a worker reads, where a catalog says no other number."""
 _POSSIBLE = _NEEDED | {
     "max_groups_per_unit",
     "max_rows_per_group",
@@ -38,6 +41,7 @@ _POSSIBLE = _NEEDED | {
     "schema",
     "line_breaks",
     "ranges",
+    "longest",
 }
 
 
@@ -124,9 +128,10 @@ class Catalog:
                 domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
                 raise DomainError(f"tables[{label!r}]", [*given], domain)
             definition: dict[str, Any] = dict(given) | {"source": _location(given["source"])}
-            ranges = definition.pop("ranges", {})
-            made = table(**definition)
-            definition |= {"unit": list(made.unit), "ranges": _ranges(made, ranges)}
+            check.count("longest", definition.get("longest", LONGEST), least=1)
+            made = table(**arguments_of_table(definition))
+            ranges = _ranges(made, definition.get("ranges", {}))
+            definition |= {"unit": list(made.unit), "ranges": ranges}
             said[label] = definition | {"types": [[each.name, each.type] for each in made.columns]}
             units.setdefault(Binding.of(made).unit, label)
             made.close()
@@ -156,6 +161,24 @@ class Catalog:
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)
         return cls(ledger, scope)
 
+    @property
+    def described(self) -> dict[str, dict[str, Any]]:
+        """The columns, unit, bounds and stated ranges of each table, as plain values: all that an analyst is shown."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, own in self.tables.items():
+            groups, rows_per_group = own.get("max_groups_per_unit"), own.get("max_rows_per_group")
+            bounds = Bounds.stated(
+                own["max_rows_per_unit"], groups=groups, rows_per_group=rows_per_group
+            )
+            found[name] = {
+                "version": self.version,
+                "types": own["types"],
+                "unit": own["unit"],
+                "bounds": [bounds.rows, bounds.groups, bounds.rows_per_group],
+                "ranges": own.get("ranges", {}),
+            }
+        return found
+
     def table(self, name: str) -> Table:
         """A table of the catalog, by its name.
 
@@ -164,9 +187,8 @@ class Catalog:
         """
         if name not in self.tables:
             raise DomainError("name", name, f"one of {', '.join(self.tables)}")
-        definition = dict(self.tables[name])
-        types, ranges = definition.pop("types"), definition.pop("ranges", {})
-        made = table(**definition)
+        types, ranges = self.tables[name]["types"], self.tables[name].get("ranges", {})
+        made = table(**arguments_of_table(self.tables[name]))
         now = [[each.name, each.type] for each in made.columns]
         if now != types:
             raise DomainError(
@@ -183,6 +205,12 @@ class Catalog:
             ranges=known,
             public_tables=self.public,
         )
+
+
+def arguments_of_table(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `release.table` in the definition of a catalog."""
+    others = ("types", "ranges", "longest")
+    return {name: value for name, value in definition.items() if name not in others}
 
 
 def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, cast
 
-from dpcompose.errors import DomainError, PlanError
+from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import load_toml, read_toml
 from dpcompose.release.counts import (
     Contingency,
@@ -58,12 +59,36 @@ def questions(path: str | Path) -> tuple[Question, ...]:
     if not isinstance(tables, list) or not tables:
         raise PlanError(file, "", "question", tables, "at least one [[question]] table")
     return tuple(
-        _question(table, file, f"question[{position}]")
+        question_of(table, file, f"question[{position}]")
         for position, table in enumerate(cast("list[object]", tables), start=1)
     )
 
 
-def _question(table: object, file: str, position: str) -> Question:
+def plain_question(question: Question) -> dict[str, Any]:
+    """A question as plain values, as `question_of` reads them.
+
+    Raises:
+        UnsupportedError: If it is about a table of its own.
+    """
+    if question.table is not None:
+        raise UnsupportedError(
+            "a question about a table that was changed", "the rows are elsewhere", "Ask it in SQL"
+        )
+    stated = {each.name: (getattr(question, each.name), each.default) for each in fields(question)}
+    own = {
+        name: value
+        for name, (value, default) in stated.items()
+        if name not in _TYPED and value != default
+    }
+    return json.loads(json.dumps({"kind": question.kind, **own}, default=str))
+
+
+def question_of(table: object, file: str, position: str) -> Question:
+    """The question that plain values say.
+
+    Raises:
+        PlanError: If they say none.
+    """
     if not isinstance(table, dict):
         raise PlanError(file, position, "", table, "a table")
     given = cast("dict[str, Any]", table)

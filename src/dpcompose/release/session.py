@@ -183,6 +183,7 @@ class Session(Asking):
             raise DomainError(
                 "ledger and scope", (ledger, scope), "left out where an account is given"
             )
+        ledger = account.ledger if isinstance(account, Account) else None
         values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
         for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
             object.__setattr__(self, name, value)
@@ -347,7 +348,7 @@ class Session(Asking):
         tables: Mapping[str, Any] | None,
     ) -> tuple[Plan, list[Question]]:
         """The plan of a statement, and its questions with their parts of the spend, or with the error they may have."""
-        plan = _planned(text, self.table, tables=tables, keys=keys)
+        plan = self.plan(text, tables=tables, keys=keys)
         spend = spend if plan.spend is None else plan.spend
         if (spend is None) == (error is None):
             raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
@@ -423,26 +424,49 @@ class Session(Asking):
             raise DomainError(
                 "spend", text, 'a part of the budget such as "5%", or {"epsilon": 0.1}'
             )
+        return {name: whole * number for name, whole in self._budget().items() if whole}
+
+    def _budget(self) -> Mapping[str, Fraction]:
+        """The whole budget of the scope."""
         if self.ledger is None:
-            raise DomainError(
-                "spend", text, 'an amount such as {"epsilon": 0.1} where a service keeps the budget'
-            )
+            domain = 'an amount such as {"epsilon": 0.1} where a service keeps the budget'
+            raise DomainError("spend", "a percentage", domain)
         balance = self.ledger.balance(self.scope)
         stated = balance.scope.description.get("budget", {}).get("filter")
         caps = {} if stated is None else from_description(stated).alternatives[0]
         target = target_of(balance.scope)
         amount = caps.get("epsilon", caps.get("rho")) if target is None else Fraction(target[0])
         if amount is None:
-            raise DomainError(
-                "spend", text, "an amount: the budget of the scope states no epsilon and no rho"
-            )
+            domain = "an amount: the budget of the scope states no epsilon and no rho"
+            raise DomainError("spend", "a percentage", domain)
         currency = "epsilon" if target is not None or "epsilon" in caps else "rho"
-        delta = (
-            balance.left["delta"].fraction + balance.spent["delta"].fraction
+        of_delta = [
+            each["delta"].fraction
+            for each in (balance.left, balance.spent)
             if "delta" in balance.left
-            else 0
-        )
-        return {currency: amount * number} | ({"delta": delta * number} if delta else {})
+        ]
+        return {currency: Fraction(amount), "delta": sum(of_delta, Fraction(0))}
+
+    def plan(
+        self,
+        text: str,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Plan:
+        """The private questions of a statement, and what is computed of their answers; see `questions_of_sql`."""
+        if find_spec("sqlglot") is None:
+            raise MissingExtraError("SQL", "data")
+        from dpcompose.release.sql import planned
+
+        return planned(text, self.table, tables=tables, keys=keys)
+
+    def restored(
+        self, documents: Sequence[Any], questions: Sequence[Question], receipt: Receipt
+    ) -> tuple[Answer, ...]:
+        """The answers that were written down, for questions with their spends."""
+        designs = [each.designed(self.table) for each in questions]
+        return stored(documents, designs, questions, receipt)
 
     def _designed(
         self, questions: Sequence[Question], spend: Mapping[str, Any] | str | None
@@ -520,14 +544,6 @@ class Session(Asking):
         if found is None:
             raise SpentError(receipt.key)
         return tuple(labeled(each) for each in stored(found, designs, questions, receipt))
-
-
-def _planned(text: str, table: Table, **options: Any) -> Plan:
-    if find_spec("sqlglot") is None:
-        raise MissingExtraError("SQL", "data")
-    from dpcompose.release.sql import planned
-
-    return planned(text, table, **options)
 
 
 def _key(questions: Sequence[Question], key: str | None) -> str | None:

@@ -72,7 +72,7 @@ class Table(UnitTable):
         same = self.copies if copies is None else copies
         # Tables are equal that are called alike; what was opened elsewhere is another one.
         there = [(each, each.source) for each in self.roots]
-        columns = _columns(data)
+        columns = columns_of(data)
         return replace(
             self,
             unit=self.unit if unit is None else unit,
@@ -576,7 +576,7 @@ def table(
         made.label,
         units,
         bounds,
-        _columns(made.data),
+        columns_of(made.data),
         data=made.data,
         base=made.base,
         relation=made.relation,
@@ -590,7 +590,8 @@ def table(
     return found
 
 
-def _columns(data: Query) -> tuple[TableColumn, ...]:
+def columns_of(data: Query) -> tuple[TableColumn, ...]:
+    """The columns of a query, and their kinds."""
     return tuple(TableColumn(name, _kind(type), type) for name, type in data.types.items())
 
 

@@ -6,9 +6,11 @@ from .identity import (
     Permission as Permission,
     Role as Role,
 )
+from .remote import RemoteSession as RemoteSession
 from .service import Published as Published, Service as Service
 
 if True:
+    from .counter import Counter as Counter
     from .demo import demo_service as demo_service
     from .earlier import take_over as take_over
     from .issuer import Issuer as Issuer

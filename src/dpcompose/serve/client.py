@@ -163,6 +163,14 @@ class RemoteAccount:
         """The reservations, quotas and thresholds that hold here."""
         return self._request("GET", "agreed")
 
+    def tables(self) -> dict[str, Any]:
+        """The tables that can be asked in SQL here, and the whole budget; see `RemoteSession`."""
+        return self._request("GET", "tables")
+
+    def ask(self, **fields: Any) -> dict[str, Any]:
+        """The answer to a statement or to questions about a table behind the service; see `RemoteSession`."""
+        return self._request("POST", "ask", **fields)
+
     @property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""

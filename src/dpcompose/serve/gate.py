@@ -18,12 +18,13 @@ from dpcompose.errors import (
     LedgerError,
     OverdrawnError,
     QuotaError,
+    ReleaseError,
     StoreError,
     TamperedError,
     UnknownScopeError,
 )
 from dpcompose.ledger import scope_path
-from dpcompose.serve import agreement  # noqa: F401  # pyright: ignore[reportUnusedImport]
+from dpcompose.serve import agreement, counter  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from dpcompose.serve.identity import PAGES, Identity, Permission
 from dpcompose.serve.queue import Queue, done, threads
 from dpcompose.serve.request import ROUTES, Answer, Fields
@@ -79,6 +80,7 @@ class Gate:
         failures: For each address, of requests without a valid token.
         workers: Who wait for the disk.
         queue: Where whatever may take long waits for its turn.
+        statements: Likewise for statements, which wait for the moment at which their answers leave.
     """
 
     service: Service
@@ -86,9 +88,15 @@ class Gate:
     failures: RateLimit
     workers: Executor = field(default_factory=threads)
     queue: Queue = field(default_factory=Queue)
+    statements: Queue = field(default_factory=lambda: Queue(16))
 
     async def run(
-        self, request: Request, caller: str | Identity, work: Callable[[Identity], Work]
+        self,
+        request: Request,
+        caller: str | Identity,
+        work: Callable[[Identity], Work],
+        *,
+        asks: bool = False,
     ) -> Response:
         """The answer to a request with a token. Long work waits in the queue, and stops if the client disconnects."""
 
@@ -99,7 +107,8 @@ class Gate:
         who, found = await done(self.workers, begin)
         if isinstance(found, Response):
             return found
-        return await self.queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
+        queue = self.statements if asks else self.queue
+        return await queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
 
     async def identity_of(self, caller: str, token: str) -> Identity:
         """The identity that a token belongs to, read in a thread; see `identified`."""
@@ -206,7 +215,7 @@ def refusal(error: DPComposeError) -> Response:
             )
         case UnknownScopeError():
             return error_answer(404, kind, str(error))
-        case LedgerError():
+        case LedgerError() | ReleaseError():
             return error_answer(409, kind, str(error))
         case _:
             return error_answer(422, kind, str(error))

@@ -210,11 +210,13 @@ class Service:
         ledger: Where charges are kept.
         people: Who may ask.
         published: The checkpoints that a keeper signed, if any are published here.
+        counter: The tables that are asked here, if there are any.
     """
 
     ledger: Ledger
     people: Identities
     published: Published | None = None
+    counter: Any = None
     _accounts: dict[str, Account] = field(default_factory=dict[str, Account])
     _soon: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     refusals: Refusals = field(default_factory=Refusals)

@@ -284,7 +284,8 @@ class Web:
                 return found
             return await self.gate.run(request, found, partial(self._work, name, lambda: fields))
         read = partial(dict[str, Any], request.query_params) if is_read else partial(_fields, body)
-        return await self.gate.run(request, token, partial(self._work, name, read))
+        work = partial(self._work, name, read)
+        return await self.gate.run(request, token, work, asks=name == "ask")
 
     def _work(self, name: str, read: Callable[[], Fields], who: Identity) -> Work:
         """The answer of a route, or the work that gives it."""

@@ -1,0 +1,396 @@
+"""The counter: an analyst asks the tables of a catalog, and never sees a row.
+
+*One visible draw.* An ask is one charge under a key; without one the key is a digest of the request, so the same
+request is the same charge. The receipt is redeemed before anything is drawn, by whoever draws, and once: so there is
+at most one draw for a charge, ever, whatever dies and when. It is stored before it leaves, and from then on is the
+answer of that key. Where the process dies between the redemption and the store, the key has "charged, no answer" for
+ever. So no answer was chosen among several, and none is without its charge.
+
+*Nothing but the numbers follows from a row.* Errors before the charge follow from the request, the catalog and the
+ledger. The rows are read by a process of their own. After the charge an answer leaves at one of two moments: at
+`after`, or at `limit` if the rows were not read by then. A scan that fails or takes longer is told at `limit`, and
+closes the scope's tables for everybody until a keeper has looked: that this can be seen is one bit that no epsilon
+pays for. Whoever waits keeps the turn of these tables until the answer leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from time import monotonic, sleep
+from typing import Annotated, Any, cast
+
+from dpcompose import release
+from dpcompose.account import Account, exact
+from dpcompose.adaptive import Budget
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    EngineError,
+    ReleaseError,
+    UnsupportedError,
+)
+from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
+from dpcompose.mechanisms import serialize
+from dpcompose.serve.identity import OPERATOR, Identity, Role
+from dpcompose.serve.request import Answer, Field, exact_delta, line, number, route
+from dpcompose.serve.service import Service
+
+CONFIDENCE = 0.95
+CLOSED = "closed tables"
+"""The kind of facts that say why the tables of a scope are closed; empty: a keeper has looked."""
+MOST_LETTERS = 20_000
+
+
+@dataclass
+class Desk:
+    """The tables of one scope, and the process that reads them.
+
+    Args:
+        catalog: The tables.
+        worker: The process.
+        after: Seconds from the charge to the answer.
+        limit: Seconds from the charge in which the rows have to be read.
+        turn: Of whoever asks, until the answer leaves.
+        quoting: Of whoever is told a price: by tables of the same columns without rows.
+    """
+
+    catalog: Any
+    worker: Any
+    after: float
+    limit: float
+    turn: Lock = field(default_factory=Lock)
+    quoting: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.tables: Mapping[str, Any] = release.opened_in(self.catalog, self.worker)
+        self.blank: Mapping[str, Any] = release.without_rows(
+            self.catalog.described, self.catalog.public
+        )
+
+    def leave(self, charged: float, *, failed: bool) -> None:
+        """Wait for the moment at which the answer to a charge leaves."""
+        early = not failed and monotonic() < charged + self.after
+        sleep(max(charged + (self.after if early else self.limit) - monotonic(), 0.0))
+
+
+class Payer(Account):
+    """The account that an ask is charged to, with the policies of the service, as one identity.
+
+    Args:
+        service: Whose ledger is charged.
+        who: Who asks.
+        desk: Where.
+        words: What the entry says besides.
+    """
+
+    service: Service
+    who: Identity
+    desk: Desk
+    words: Mapping[str, Any]
+    charged: list[float]
+    """When it was charged, if it was."""
+
+    def __init__(
+        self, service: Service, who: Identity, desk: Desk, words: Mapping[str, Any]
+    ) -> None:
+        own = {
+            "service": service,
+            "who": who,
+            "desk": desk,
+            "words": words,
+            "charged": list[float](),
+        }
+        vars(self).update({**vars(service.account(desk.catalog.scope)), **own})
+
+    def charge(
+        self,
+        mechanism: Any,
+        *,
+        actor: str,
+        key: str,
+        delta: Any = None,
+        description: Mapping[str, Any] | None = None,
+    ) -> Receipt:
+        """Charge a mechanism as the service does; from then on the answer's time runs."""
+        fields = {
+            "mechanism": serialize(mechanism) or "release",
+            "key": key,
+            "delta": None if delta is None else str(exact("delta", delta)),
+            "description": {**(description or {}), **self.words},
+            "reservation": None,
+        }
+        quote = self.quote(mechanism, delta)
+        (found,) = self.service.charge_all([self.service.ledger_charge(self.who, quote, fields)])
+        if isinstance(found, DPComposeError):
+            raise found
+        self.charged.append(monotonic())
+        self.desk.worker.until = self.charged[0] + self.desk.limit
+        return found
+
+
+@dataclass
+class Counter:
+    """The desks of a service.
+
+    Args:
+        answers: The directory in which answers are kept.
+        desks: By scope.
+    """
+
+    answers: Path
+    desks: Mapping[str, Desk]
+
+    @classmethod
+    def open(
+        cls, ledger: Ledger, answers: Path, scopes: Mapping[str, Mapping[str, Any]]
+    ) -> Counter:
+        """The desks of the scopes of a file, whose catalogs are defined in the ledger unless they are there.
+
+        Args:
+            ledger: Where budgets are.
+            answers: See there.
+            scopes: For each path `tables` and perhaps `public`, as `release.Catalog.define` takes them; `epsilon`
+                and `delta`, for a scope that is to be opened; and `after` and `limit`.
+
+        Raises:
+            DomainError: If a scope says something else, or a table cannot be opened.
+        """
+        answers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        desks: dict[str, Desk] = {}
+        for path, said in scopes.items():
+            catalog = _catalog(ledger, path, said)
+            after, limit = (
+                float(said.get(name, usual)) for name, usual in (("after", 1.0), ("limit", 20.0))
+            )
+            if not 0 < after < limit <= 600:
+                raise DomainError(
+                    f"{path}: after and limit", (after, limit), "seconds, 0 < after < limit <= 600"
+                )
+            desks[path] = Desk(catalog, release.Worker(dict(catalog.tables)), after, limit)
+        return cls(answers, desks)
+
+    def desk(self, scope: str) -> Desk:
+        """The desk of a scope.
+
+        Raises:
+            UnsupportedError: If it has none.
+        """
+        if scope not in self.desks:
+            raise UnsupportedError(
+                f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
+            )
+        return self.desks[scope]
+
+
+def _catalog(ledger: Ledger, path: str, stated: Mapping[str, Any]) -> Any:
+    known = {"tables", "public", "epsilon", "delta", "after", "limit"}
+    if not {"tables"} <= {*stated} <= known:
+        raise DomainError(
+            f"catalog: {path}",
+            [*stated],
+            f"tables, and perhaps {', '.join(sorted(known - {'tables'}))}",
+        )
+    try:
+        catalog = release.Catalog(ledger, path)
+    except DPComposeError:
+        if "epsilon" not in stated:
+            raise
+        return release.Catalog.define(
+            ledger, path, stated["tables"], public=stated.get("public"), actor=OPERATOR,
+            filter=Budget(stated["epsilon"], stated.get("delta", 1e-6)),
+        )  # fmt: skip
+    if {*catalog.tables} != {*stated["tables"]}:
+        remedy = "A scope has one catalog for good; another one needs a scope of its own"
+        raise DomainError(
+            f"catalog: {path}", [*stated["tables"]], f"the tables {[*catalog.tables]}", remedy
+        )
+    return catalog
+
+
+def _any(name: str, value: Any) -> Any:
+    return value
+
+
+def _spend(name: str, value: Any) -> Any:
+    """Amounts, also those that are written as fractions."""
+    if not isinstance(value, dict):
+        return value
+    amounts = cast("dict[str, Any]", value)
+    return {
+        each: exact_delta(text) if isinstance(text, str) else text for each, text in amounts.items()
+    }
+
+
+def _statement(name: str, value: Any) -> str:
+    if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
+        raise DomainError(
+            name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
+        )
+    return value
+
+
+Statement = Annotated[str | None, Field({"type": "string", "maxLength": MOST_LETTERS}, _statement)]
+Listed = Annotated[list[Any] | None, Field({"type": "array"}, _any)]
+Spend = Annotated[
+    Any,
+    Field({"description": 'Amounts by currency, or a part of the budget such as "5%".'}, _spend),
+]
+TableName = Annotated[str, line("The name of a table in the catalog of the scope.")]
+Error = Annotated[float | None, number(most=1e15)]
+
+
+@route("GET", *Role)
+def tables(service: Service, who: Identity, scope: str) -> Answer:
+    """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from rows."""
+    desk = _counter(service).desk(scope)
+    session = _session(Payer(service, who, desk, {}), next(iter(desk.blank.values())))
+    whole = {name: str(amount) for name, amount in session.percent("100%").items()}
+    return {
+        "tables": desk.catalog.described,
+        "budget": whole,
+        "closed": _closed(service, scope),
+    }
+
+
+@route("POST", Role.ANALYST, name="quote", reads=True)
+def quoted(
+    service: Service, who: Identity, scope: str, *, table: TableName, sql: Statement = None,
+    questions: Listed = None, spend: Spend = None, error: Error = None, keys: Listed = None,
+) -> Answer:  # fmt: skip
+    """The price of a statement or of questions, and the error of the answer; nothing is charged, no row is read."""
+    desk = _counter(service).desk(scope)
+    session = _session(Payer(service, who, desk, {}), _table(desk.blank, table))
+    with desk.quoting:
+        if sql is not None:
+            found = session.explain(sql, spend=spend, error=error, keys=keys)
+        else:
+            found = session.explain(_questions(questions), spend=spend)
+    return {"words": found.in_words(CONFIDENCE), "questions": found.rows}
+
+
+@route("POST", Role.ANALYST, reads=True)
+def ask(
+    service: Service, who: Identity, scope: str, *, table: TableName, sql: Statement = None,
+    questions: Listed = None, spend: Spend = None, error: Error = None, keys: Listed = None,
+    key: Annotated[str | None, line("The idempotency key; by default that of the request.")] = None,
+) -> Answer:  # fmt: skip
+    """The answer to a statement or to questions, for one charge; the same request, or key, has the same answer."""
+    counter = _counter(service)
+    desk = counter.desk(scope)
+    asked = [desk.catalog.version, table, sql, questions, spend, error, keys]
+    request = json.dumps(asked, default=str, sort_keys=True)
+    named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
+    said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
+    if release.explains(sql):
+        raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
+    with desk.turn:
+        reason = _closed(service, scope)
+        if reason:
+            raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
+        desk.worker.until = monotonic() + desk.limit
+        payer, failed = Payer(service, who, desk, said), False
+        session = _session(payer, _table(desk.tables, table), counter.answers)
+        try:
+            if sql is None:
+                found = session.batch(_questions(questions), spend=spend, key=named)
+            else:
+                found = session.sql(sql, spend=spend, error=error, keys=keys, key=named)
+        except EngineError:
+            failed = True
+            desk.worker.close()
+            reason = "its rows could not be read in time: its keeper must look"
+            service.ledger.state(SetFact(scope, OPERATOR, CLOSED, scope, encode(reason)))
+            raise
+        finally:
+            if payer.charged:
+                desk.leave(payer.charged[0], failed=failed)
+    return {**_released(found), "key": named}
+
+
+@route("POST", Role.KEEPER)
+def reopen(service: Service, who: Identity, scope: str) -> Answer:
+    """Open the tables of a scope again that were closed because their rows could not be read."""
+    desk = _counter(service).desk(scope)
+    with desk.turn:
+        desk.worker.close()
+        desk.worker = release.Worker(dict(desk.catalog.tables))
+        desk.tables = release.opened_in(desk.catalog, desk.worker)
+        service.ledger.state(SetFact(scope, who.actor, CLOSED, scope, encode("")))
+    return {"closed": ""}
+
+
+def _counter(service: Service) -> Counter:
+    if service.counter is None:
+        raise UnsupportedError(
+            "a statement", "this service has no catalog", "Start it with --catalog FILE"
+        )
+    return service.counter
+
+
+def _closed(service: Service, scope: str) -> str:
+    with service.ledger.moment() as moment:
+        return str(moment.snapshot.fact(root_of(scope), CLOSED, scope) or "").strip('"')
+
+
+def _table(tables: Mapping[str, Any], name: str) -> Any:
+    if name not in tables:
+        raise DomainError("table", name, f"one of {', '.join(tables)}")
+    return tables[name]
+
+
+def _session(payer: Payer, table: Any, answers: Path | None = None) -> Any:
+    return release.Session(table, account=payer, actor=payer.who.actor, answers=answers)
+
+
+def _questions(listed: Any) -> list[Any]:
+    if not isinstance(listed, list) or not listed:
+        raise DomainError("questions", listed, "a list of questions, or a statement in sql")
+    read = [
+        release.question_of(each, "questions", str(at))
+        for at, each in enumerate(cast("list[Any]", listed))
+    ]
+    return [replace(each, spend=_spend("spend", each.spend)) for each in read]
+
+
+def _released(answer: Any) -> Answer:
+    """An answer as JSON holds it: the columns that were asked for, and the answers that they were computed of."""
+    shown = cast("tuple[Any, ...]", answer) if isinstance(answer, tuple) else (answer,)
+    answers = [part for each in shown for part in _of(each)]
+    spends = [each.design.spend.typed_exactly() for each in answers]
+    return {
+        "tables": [_columns(each) for each in shown],
+        "answers": release.written(answers),
+        "spends": [{name: str(amount) for name, amount in each.items()} for each in spends],
+        "receipt": answers[0].receipt.to_json(),
+        "replayed": answers[0].replayed,
+    }
+
+
+def _of(answer: Any) -> tuple[release.Answer, ...]:
+    return answer.answers if isinstance(answer, release.SelectedAnswer) else (answer,)
+
+
+def _columns(answer: Any) -> list[Answer]:
+    bounded, columns = {*answer.bounded}, list[Answer]()
+    for each in answer.columns:
+        cells = [str(cell) if isinstance(cell, date) else _finite(cell) for cell in each.cells]
+        column: Answer = {"name": each.name, "type": each.type, "cells": cells}
+        if each.name in bounded:
+            ends = answer.interval_of(each.name, CONFIDENCE)
+            column |= {
+                name: [_finite(cell) for cell in end]
+                for name, end in zip(("low", "high"), ends, strict=True)
+            }
+        columns.append(column)
+    return columns
+
+
+def _finite(cell: Any) -> Any:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

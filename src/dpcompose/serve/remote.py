@@ -1,0 +1,134 @@
+"""A session with a table behind a service: the same questions and answers as with one's own, and no row of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpcompose.errors import DomainError
+from dpcompose.ledger import Receipt
+from dpcompose.release import (
+    Answer,
+    Explanation,
+    Question,
+    SelectedAnswer,
+    Session,
+    explains,
+    plain_question,
+    without_rows,
+)
+from dpcompose.serve.client import RemoteAccount
+
+if TYPE_CHECKING:
+    import httpx
+
+PATIENCE = 120.0
+"""Seconds to wait for an answer, which leaves at a moment that the keeper chose."""
+
+
+class RemoteSession(Session):
+    """Questions to a table that a service keeps, charged there; see `Session`.
+
+        visits = RemoteSession("https://counter.example", token, scope="clinic", table="visits")
+        visits.sql("SELECT COUNT(*) FROM visits", spend="5%")
+
+    The same request, or another one under the same key, is answered from what the service stored, for nothing.
+
+    Args:
+        url: Of the service.
+        token: As its keeper gave it.
+        scope: The scope whose catalog has the table, and whose budget is charged.
+        table: Its name there.
+        client: Another way to the service; by default httpx.
+
+    Raises:
+        DomainError: If the catalog has no such table.
+        StoreError: If the service cannot be reached.
+    """
+
+    whole: Mapping[str, Fraction]
+    """The whole budget of the scope."""
+
+    def __init__(
+        self, url: str, token: str, *, scope: str, table: str, client: httpx.Client | None = None
+    ) -> None:
+        import httpx
+
+        way = httpx.Client(base_url=url, timeout=PATIENCE) if client is None else client
+        account = RemoteAccount(url, token, scope=scope, client=way)
+        served = account.tables()
+        if table not in served["tables"]:
+            raise DomainError("table", table, f"one of {', '.join(served['tables'])}")
+        super().__init__(without_rows(served["tables"])[table], account=account, actor="analyst")
+        whole = {name: Fraction(amount) for name, amount in served["budget"].items()}
+        object.__setattr__(self, "whole", whole)
+
+    def batch(
+        self,
+        questions: Sequence[Question],
+        *,
+        spend: Mapping[str, Any] | str | None = None,
+        key: str | None = None,
+        note: Mapping[str, Any] | None = None,
+    ) -> tuple[Answer, ...]:
+        """The answers to several questions for one charge; see `Session.batch`. A note is the service's alone."""
+        key = next((each.key for each in questions if each.key is not None), key)
+        return self._answered(
+            questions, spend, key, questions=[plain_question(each) for each in questions]
+        )
+
+    def sql(
+        self,
+        text: str,
+        *,
+        spend: Mapping[str, Any] | str | None = None,
+        error: float | None = None,
+        keys: Sequence[Any] | None = None,
+        tables: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Answer | SelectedAnswer | Explanation:
+        """The answer to a statement; see `Session.sql`. Public tables of the catalog are named in `tables` too."""
+        if explains(text):
+            return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
+        plan = self.plan(text, tables=tables, keys=keys)
+        return plan.answer(
+            self._answered(plan.questions, spend, key, sql=text, error=error, keys=keys)
+        )
+
+    def history(self) -> Iterator[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
+        """The own charges of the scope, the newest first: the entry, what was charged, and the cost."""
+        for entry in self._remote.history():
+            if entry["kind"] == "granted":
+                yield entry, entry["mechanism"], entry["cost"]
+
+    def _budget(self) -> Mapping[str, Fraction]:
+        return self.whole
+
+    @property
+    def _remote(self) -> RemoteAccount:
+        assert isinstance(self.account, RemoteAccount)
+        return self.account
+
+    def _answered(
+        self, priced: Sequence[Question], spend: Any, key: str | None, **fields: Any
+    ) -> tuple[Answer, ...]:
+        """Ask the service, and read its answers with the designs that it answered by."""
+        typed = (
+            spend
+            if isinstance(spend, str | None)
+            else {name: str(each) for name, each in spend.items()}
+        )
+        stated = {"spend": typed, "key": key, **fields}
+        served = self._remote.ask(
+            table=self.table.name,
+            **{name: value for name, value in stated.items() if value is not None},
+        )
+        spends = [
+            {name: Fraction(part) for name, part in each.items()} for each in served["spends"]
+        ]
+        bought = [each.bought(part) for each, part in zip(priced, spends, strict=True)]
+        receipt, replayed = Receipt.read(served["receipt"]), served["replayed"]
+        answers = self.restored(served["answers"], bought, receipt)
+        return tuple(replace(each, replayed=replayed) for each in answers)

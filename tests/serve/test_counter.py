@@ -1,0 +1,335 @@
+"""The counter: statements to a table that another process reads, answered once for each charge."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("opendp")
+from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.ledger import Ledger
+from dpcompose.release import SelectedAnswer, col
+from dpcompose.serve import Identities, RemoteSession, Role, Service
+from dpcompose.serve.counter import Counter
+from tests.serve.conftest import Town
+
+ROWS = [(f"p{n % 200}", ("east", "west")[n % 2], n % 60) for n in range(400)]
+SCOPE = {
+    "epsilon": 5,
+    "after": 0.05,
+    "limit": 10.0,
+    "tables": {
+        "visits": {
+            "source": "visits.csv",
+            "unit": "person",
+            "max_rows_per_unit": 2,
+            "schema": {"minutes": "int64"},
+            "ranges": {"minutes": [0, 60], "ward": ["east", "west"]},
+        }
+    },
+}
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+class Clinic(Town):
+    """A town with a table that is asked at its counter."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        lines = ["person,ward,minutes", *(",".join(map(str, row)) for row in ROWS)]
+        (folder / "visits.csv").write_text("\n".join(lines))
+        said = {
+            **SCOPE,
+            "tables": {
+                "visits": {**SCOPE["tables"]["visits"], "source": str(folder / "visits.csv")}
+            },
+        }  # type: ignore[index]
+        self.desks = Counter.open(self.ledger, folder / "answers", {"clinic": said})
+        object.__setattr__(self.service, "counter", self.desks)
+        self.token = self.people.invite("Ben", Role.ANALYST, "clinic")
+        self.keeper = self.people.invite("Grace", Role.KEEPER, "clinic")
+
+    def post(self, name: str, token: str = "", **fields: Any) -> tuple[int, Any]:
+        found = self.ask(name, token or self.token, scope="clinic", **fields)
+        return found.status_code, found.json()
+
+    @property
+    def kinds(self) -> list[str]:
+        return [each.kind for each in self.ledger.entries("clinic")]
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    made = Clinic(tmp_path_factory.mktemp("clinic"))
+    yield made
+    made.desks.desks["clinic"].worker.close()
+
+
+def test_a_statement_is_answered_once_for_one_charge(clinic: Clinic) -> None:
+    status, quoted = clinic.post("quote", table="visits", sql=COUNT, spend="5%")
+    assert (
+        status == 200
+        and quoted["words"].startswith("Price: epsilon 0.25")
+        and clinic.kinds.count("granted") == 0
+    )
+    status, first = clinic.post("ask", table="visits", sql=COUNT, spend="5%")
+    assert (
+        status == 200
+        and not first["replayed"]
+        and abs(first["tables"][0][0]["cells"][0] - 400) < 300
+    )
+    low, high = (first["tables"][0][0][end][0] for end in ("low", "high"))
+    assert low < first["tables"][0][0]["cells"][0] < high
+    again = clinic.post("ask", table="visits", sql=COUNT, spend="5%")[1]
+    assert again == {**first, "replayed": True} and clinic.kinds.count("granted") == 1
+    (entry,) = (each for each in clinic.ledger.entries("clinic") if each.kind == "granted")
+    assert entry.actor == "Ben@clinic" and entry.description["note"]["sql"] == COUNT
+    other = clinic.post("ask", table="visits", sql=COUNT, spend="5%", key="mine")[1]
+    assert not other["replayed"] and clinic.kinds.count("granted") == 2
+
+
+def test_a_key_belongs_to_one_request_of_one_person(clinic: Clinic) -> None:
+    asked = {"table": "visits", "spend": {"epsilon": "0.01"}, "key": "one"}
+    assert clinic.post("ask", sql=COUNT, **asked)[0] == 200
+    status, refused = clinic.post(
+        "ask", sql="SELECT COUNT(*) FROM visits WHERE minutes > 3", **asked
+    )
+    assert status == 409 and refused["error"] == "KeyReusedError"
+    eve = clinic.people.invite("Eve", Role.ANALYST, "clinic")
+    assert not clinic.post("ask", eve, sql=COUNT, **asked)[1]["replayed"]
+    # In other words it would be another draw for the same charge.
+    assert clinic.post("ask", sql=f"{COUNT} ", **asked)[0] == 409
+
+
+def test_groups_and_questions_are_answered_in_the_shape_that_was_asked_for(clinic: Clinic) -> None:
+    text = "SELECT ward, AVG(minutes) AS mean FROM visits GROUP BY ward ORDER BY ward"
+    found = clinic.post("ask", table="visits", sql=text, spend="20%")[1]
+    ward, mean = found["tables"][0]
+    assert ward["cells"] == ["east", "west"] and mean["name"] == "mean" and len(mean["low"]) == 2
+    questions = [{"kind": "count"}, {"kind": "sum", "column": "minutes"}]
+    found = clinic.post("ask", table="visits", questions=questions, spend="5%")[1]
+    assert [each[0]["name"] for each in found["tables"]] == ["count", "sum"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"sql": "SELECT person FROM visits"}, "rows are never shown"),
+        ({"sql": "SELECT COUNT(*) FROM other"}, "other"),
+        ({"sql": "SELECT COUNT(*) FROM read_csv('/etc/passwd')"}, "sql"),
+        ({"sql": "EXPLAIN SELECT COUNT(*) FROM visits"}, "quote"),
+        ({"sql": COUNT, "table": "others"}, "visits"),
+        ({"sql": COUNT, "spend": "500%"}, "spend"),
+        ({"sql": COUNT, "spend": "60%", "error": 3}, "spend"),
+        ({"sql": 3}, "SELECT"),
+        ({"questions": [{"kind": "rows"}]}, "kind"),
+        ({"questions": []}, "questions"),
+        ({"questions": ["x"]}, "a table"),
+        ({"questions": [{"kind": "count", "spend": 3}]}, "spend"),
+        ({"sql": COUNT, "spend": 3}, "spend"),
+        ({"sql": COUNT, "spend": {"epsilon": []}}, "spend"),
+        ({"sql": COUNT, "spend": {"epsilon": "1/0"}}, "spend"),
+        ({"sql": COUNT, "spend": None}, "spend"),
+        ({"sql": COUNT, "keys": "x"}, "keys"),
+        ({"sql": COUNT, "keys": [[[]]]}, "keys"),
+        ({"sql": COUNT, "error": "3"}, "error"),
+        ({}, "questions"),
+    ],
+)
+def test_what_is_refused_costs_nothing(clinic: Clinic, fields: dict[str, Any], said: str) -> None:
+    before = clinic.kinds
+    for route in ("ask", "quote"):
+        if route == "quote" and "EXPLAIN" in str(fields):
+            continue
+        status, refused = clinic.post(route, **{"table": "visits", "spend": "1%", **fields})
+        assert status in (409, 422) and said in refused["reason"] and clinic.kinds == before
+
+
+def test_a_quote_asks_nothing_of_the_process_that_has_the_rows(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = clinic.desks.desks["clinic"].worker
+    monkeypatch.setattr(worker, "_request", lambda *_: pytest.fail("the worker was asked"))
+    assert clinic.post("quote", table="visits", sql=COUNT, error=30)[0] == 200
+    found = clinic.ask("tables", clinic.token, scope="clinic").json()
+    assert (
+        found["tables"]["visits"]["types"][0] == ["person", "string"]
+        and found["budget"]["epsilon"] == "5"
+    )
+
+
+def test_no_letter_of_a_statement_or_of_a_row_is_in_a_log(
+    clinic: Clinic, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    text = "SELECT COUNT(*) FROM visits WHERE ward = 'a secret'"
+    assert clinic.post("ask", table="visits", sql=text, spend="1%")[0] == 200
+    assert (
+        clinic.post("ask", table="visits", sql=text.replace("ward", "secret"), spend="1%")[0] == 422
+    )
+    out, err = capfd.readouterr()
+    assert "secret" not in caplog.text + out + err
+
+
+def test_long_texts_are_cut_before_any_function_and_long_names_belong_to_nobody(
+    tmp_path: Path,
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    import dpcompose.release as release
+    from dpcompose.release.query import run
+
+    long = {"person": ["a", "b" * 300, "c"], "note": ["x" * 10**6, "y", "z" * 10]}
+    pq.write_table(pa.table(long), tmp_path / "notes.parquet")
+    said = {
+        "source": str(tmp_path / "notes.parquet"),
+        "unit": "person",
+        "max_rows_per_unit": 1,
+        "longest": 200,
+    }
+    catalog = release.Catalog.define(
+        Ledger.open("memory:"), "notes", {"notes": said}, filter=release_budget(), actor="keeper"
+    )
+    worker = release.Worker(dict(catalog.tables))
+    table = release.opened_in(catalog, worker)["notes"]
+    found = run(table.mutate(size=release.col("note").length()).data.select("person", "size"))
+    assert sorted(found) == [("a", 200), ("c", 10)]
+    worker.close()
+
+
+def release_budget() -> Any:
+    from dpcompose.adaptive import Budget
+
+    return Budget(1, 1e-6)
+
+
+def test_a_worker_that_fails_closes_the_tables_until_a_keeper_has_looked(clinic: Clinic) -> None:
+    clinic.desks.desks["clinic"].worker.process.kill()
+    clinic.desks.desks["clinic"].limit = 0.3
+    asked = {"table": "visits", "sql": COUNT, "spend": {"epsilon": "0.02"}}
+    status, failed = clinic.post("ask", **asked)
+    assert status == 409 and failed["error"] == "EngineError"
+    before = clinic.kinds
+    assert "closed" in clinic.post("ask", **asked)[1]["reason"] and clinic.kinds == before
+    assert clinic.post("reopen")[0] == 403 and clinic.post("reopen", clinic.keeper)[0] == 200
+    # The charge was redeemed: there is no second draw for it.
+    assert clinic.post("ask", **asked)[1]["error"] == "SpentError"
+    clinic.desks.desks["clinic"].limit = 10.0
+    assert clinic.post("ask", **{**asked, "key": "anew"})[0] == 200
+    assert clinic.ledger.verify().entries
+
+
+STEPS = ("charge", "redeem", "scan", "draw", "keep", "leave")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_whatever_dies_there_is_one_draw_at_most_and_one_charge(
+    clinic: Clinic, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that ends before or after a step, and is asked again: as a kill there, for what is kept."""
+    from dpcompose.release import aggregate, answers, design
+    from dpcompose.serve.counter import Desk
+
+    draws, where = (
+        list[int](),
+        {
+            "charge": (Service, "charge_all"),
+            "redeem": (Ledger, "redeem"),
+            "scan": (aggregate.Scans, "exact"),
+            "draw": (design.Design, "draw"),
+            "keep": (answers.InDirectory, "keep"),
+            "leave": (Desk, "leave"),
+        },
+    )
+    drawn = design.Design.draw
+
+    def counted(self: Any, *given: Any) -> Any:
+        draws.append(1)
+        return drawn(self, *given)
+
+    monkeypatch.setattr(design.Design, "draw", counted)
+    for after in (False, True):
+        owner, name = where[step]
+        before, original = clinic.kinds, getattr(owner, name)
+
+        def dies(*given: Any, _real: Any = original, _after: bool = after, **more: Any) -> Any:
+            if _after:
+                _real(*given, **more)
+            raise RuntimeError("killed")
+
+        draws.clear()
+        asked = {
+            "table": "visits",
+            "sql": COUNT,
+            "spend": {"epsilon": "0.01"},
+            "key": f"{step} {after}",
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, dies)
+            assert clinic.ask("ask", clinic.token, scope="clinic", **asked).status_code == 500
+        outcomes = [clinic.post("ask", **asked) for _ in range(3)]
+        assert outcomes[1] == outcomes[2] and len(draws) <= 1
+        found = {json.dumps(each.get("tables", each.get("error", ""))) for _, each in outcomes}
+        assert len(found) == 1
+        new = clinic.kinds[len(before) :]
+        assert new.count("granted") == 1 and new.count("redeemed") == 1
+
+
+def test_an_identity_without_the_scope_or_the_role_is_refused(clinic: Clinic) -> None:
+    other = clinic.people.invite("Ian", Role.ANALYST, "city")
+    for token in (other, clinic.keeper, ""):
+        status = clinic.ask(
+            "ask", token, scope="clinic", table="visits", sql=COUNT, spend="1%"
+        ).status_code
+        assert status in (401, 403)
+    town = Service(clinic.ledger, Identities(Ledger.open("memory:")))
+    assert town.counter is None
+
+
+def test_a_remote_session_has_the_answers_of_a_session(clinic: Clinic) -> None:
+    def session(**more: Any) -> RemoteSession:
+        return RemoteSession(
+            "http://testserver",
+            clinic.token,
+            scope="clinic",
+            client=clinic.client,
+            **{"table": "visits"} | more,
+        )
+
+    visits = session()
+    answer = visits.count(by="ward", spend={"epsilon": Fraction(1, 50)}, keys=["east", "west"])
+    assert answer.rows[0]["ward"] == "east" and answer.low[0] < answer.main.cells[0]
+    assert answer.expected_error(0.5) < answer.expected_error(0.95) and not answer.replayed
+    assert visits.count(
+        by="ward", spend={"epsilon": Fraction(1, 50)}, keys=["east", "west"]
+    ).replayed
+    text = (
+        "SELECT ward, SUM(minutes) / COUNT(*) AS mean FROM visits GROUP BY ward ORDER BY ward DESC"
+    )
+    found = visits.sql(text, spend="4%", key="means")
+    assert isinstance(found, SelectedAnswer)
+    served = clinic.post("ask", table="visits", sql=text, spend="4%", key="means")[1]["tables"][0]
+    assert [list(each.cells) for each in found.columns] == [each["cells"] for each in served]
+    assert [list(end) for end in found.interval_of("mean", 0.95)] == [
+        served[1][end] for end in ("low", "high")
+    ]
+    quoted = clinic.post("quote", table="visits", sql=text, spend="4%")[1]
+    explained = visits.explain(text, spend="4%")
+    assert explained.in_words(0.95) == quoted["words"] and all(
+        one["noise"] == other["noise"] and one["stability"] == other["stability"]
+        for one, other in zip(explained.rows, quoted["questions"], strict=True)
+    )
+    assert visits.sql(f"EXPLAIN {COUNT}", error=40).quotes[0].expected_error(0.95) <= 40  # type: ignore[union-attr]
+    assert len(list(visits.history())) == clinic.kinds.count("granted")
+    with pytest.raises(DomainError, match="visits"):
+        session(table="others")
+    with pytest.raises(UnsupportedError, match="SQL"):
+        visits.count(table=visits.table.where(col("minutes") > 3), spend="1%")
