@@ -203,6 +203,8 @@ def test_a_bare_epsilon_is_a_promise(ask: Ask) -> None:
     assert "delta=D beside epsilon=E" in refused
     charged = ask("charge --ledger l.db city --cost epsilon=0.1 --cost delta=1e-9 --key a")
     assert "as a promise" in charged and "rho 0.0049" in charged and "delta 1e-9" in charged
+    refused = ask("charge --ledger l.db city --cost epsilon=0.95 --cost delta=0 --key b", status=1)
+    assert "Nothing was spent; ask for less" in refused and "a defect" not in refused
 
 
 def test_closing(ask: Ask) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from website.build import names, ranked, readme, shown, words_of
+from website.build import names, ranked, readme, shown, unambiguous, words_of
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "out" / "site"
@@ -136,6 +136,19 @@ def test_a_member_that_overrides_is_told_at_its_base() -> None:
             True,
             False,
         ]
+
+
+def test_states_of_the_search_have_names_of_their_own() -> None:
+    worker = 'a(){var e="0";for(;;){var s=r[i],o=this.edges[s];e=e+s+o.id}return e},b=c+d+f.id'
+    assert unambiguous(worker).count(';"') == 1 and 'e=e+s+o.id+";"}return e}' in unambiguous(
+        worker
+    )
+
+
+@BUILT
+def test_the_search_was_mended() -> None:
+    (worker,) = SITE.glob("assets/javascripts/workers/search.*.js")
+    assert '.id+";"}' in worker.read_text("utf-8")
 
 
 def test_words_of_a_page_are_those_of_its_article_without_code() -> None:

@@ -488,8 +488,8 @@ def refusal_in_words(
         cost: What was asked there.
     """
     left, currency = ledger.available(path), refusal.currency
-    if currency not in cost or currency not in left:
-        return refusal
+    if currency not in left or not left.keys() <= cost.keys():
+        return refusal  # of a promise, which was priced in every currency and is in words already
     budget = None
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
         budget = nearest_target(chain(ledger, path))

@@ -185,16 +185,7 @@ class RandomAllocation(Mechanism):
     repeat it by `* epochs`.
 
     Each record draws its steps independently and uniformly, so that batches have no fixed size
-    ("balls in bins"). Steps may be chosen from earlier answers. Proof: let the record be in one
-    step I, and contribute v_i to step i, a vector of norm at most 1 that may depend on earlier
-    answers. Let t numbers be normal of variance sigma^2 with mean 0, but mean 1 at I. The answers
-    can be computed from them one by one: the i-th number times |v_i| in the direction of v_i, with
-    independent noise that supplies the rest of the variance, added to the contributions of the
-    others. So the epoch is post-processing of the mixture (N(e_1) + ... + N(e_t)) / t against N(0),
-    which one epoch attains; the same holds for further epochs, each with a new draw. A draw of k of
-    t steps is a partition of the steps into k blocks of nearly equal size, drawn first, and one
-    step of each block: given the partition, the record is in one step of each block, independently,
-    so that the product of k allocations dominates.
+    ("balls in bins"). Steps may be chosen from earlier answers.
 
     >>> from dpcompose.mechanisms import RandomAllocation
     >>> RandomAllocation(1.0, steps=100).delta(epsilon=0.5).contains(4.408908033863041618e-5)
@@ -212,6 +203,16 @@ class RandomAllocation(Mechanism):
 
     Reference: [FeldmanShenfeld2025], [Chua2025]
     """
+
+    # Proof. Let the record be in one step I, and contribute v_i to step i, a vector of norm at most
+    # 1 that may depend on earlier answers. Let t numbers be normal of variance sigma^2 with mean 0,
+    # but mean 1 at I. The answers can be computed from them one by one: the i-th number times |v_i|
+    # in the direction of v_i, with independent noise that supplies the rest of the variance, added
+    # to the contributions of the others. So the epoch is post-processing of the mixture (N(e_1) +
+    # ... + N(e_t)) / t against N(0), which one epoch attains; the same holds for further epochs,
+    # each with a new draw. A draw of k of t steps is a partition of the steps into k blocks of
+    # nearly equal size, drawn first, and one step of each block: given the partition, the record is
+    # in one step of each block, independently, so that the product of k allocations dominates.
 
     sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
     _: KW_ONLY

@@ -273,14 +273,6 @@ def distributed_discrete_gaussian(
     """Return the guarantee Concentrated(rho) of the sum of `clients` integer vectors, each with its
     own discrete Gaussian noise.
 
-    The sum of n noises is no discrete Gaussian. In units of the granularity, with V = n sigma^2, it
-    is the discrete Gaussian of parameter V times a factor that varies by at most e^tau, tau = sum
-    over k < n of ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >= 1 of e^(-2 pi^2 m^2
-    sigma^2 k / (k + 1)): adding one more noise multiplies a Gaussian by a theta function of its
-    place, which Poisson's formula bounds, and averages the factor so far. A discrete Gaussian has
-    at most the moments of the continuous one, hence the Renyi divergence of order a > 1 at a shift
-    s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2 V) + dimension * tau.
-
     Vectors must be clipped and rounded to the granularity so that their norm is at most `norm`;
     random rounding may be repeated until it is. Adding them modulo a number is post-processing of
     the noisy sum.
@@ -304,6 +296,15 @@ def distributed_discrete_gaussian(
 
     Reference: [KairouzLiuSteinke2021, Theorem 1], [CanonneKamathSteinke2020, Theorem 7]
     """
+
+    # Proof. The sum of n noises is no discrete Gaussian. In units of the granularity, with V = n
+    # sigma^2, it is the discrete Gaussian of parameter V times a factor that varies by at most
+    # e^tau, tau = sum over k < n of ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >=
+    # 1 of e^(-2 pi^2 m^2 sigma^2 k / (k + 1)): adding one more noise multiplies a Gaussian by a
+    # theta function of its place, which Poisson's formula bounds, and averages the factor so far. A
+    # discrete Gaussian has at most the moments of the continuous one, hence the Renyi divergence of
+    # order a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2
+    # V) + dimension * tau.
     sigma, norm = check.positive("sigma", sigma), check.positive("norm", norm)
     granularity = check.positive("granularity", granularity)
     clients, dimension = (

@@ -168,13 +168,9 @@ class TruncatedPoisson(_Mixture):
     """The sum over a Poisson sample plus Gaussian noise, where a sample larger than `batch` is cut
     to a random subset of that size.
 
-    The number of other records drawn does not depend on the record, so that it may be public
-    whether they fill the batch. If they do not, this is a sampled Gaussian. If they do, the batch
-    is a uniform subset of them of size `batch` - 1 and one more record: with probability q' the
-    record that is added or removed, otherwise another one. So it moves the sum by at most 2. On
-    average q' is `batch` / `records` P[Bin(`records`, `rate`) > `batch`] / P[Bin(`records` - 1,
-    `rate`) >= `batch`]. The upper end is the mixture of both cases with a public choice; the lower
-    end is that of data in which all other records contribute nothing. A group changes the number of
+    If the other records fill the batch, a record moves the sum by at most 2, else by at most 1. The
+    upper end is the mixture of both cases, of which it may be public which one it is; the lower end
+    is that of data in which all other records contribute nothing. A group changes the number of
     records by more than one, and raises an UnsupportedError.
 
     >>> from dpcompose.mechanisms import TruncatedPoisson
@@ -194,6 +190,13 @@ class TruncatedPoisson(_Mixture):
 
     Reference: [ZhuDongWang2022, Theorem 11]
     """
+
+    # Proof. The number of other records drawn does not depend on the record, so that it may be
+    # public whether they fill the batch. If they do not, this is a sampled Gaussian. If they do,
+    # the batch is a uniform subset of them of size `batch` - 1 and one more record: with
+    # probability q' the record that is added or removed, otherwise another one. So it moves the sum
+    # by at most 2. On average q' is `batch` / `records` P[Bin(`records`, `rate`) > `batch`] /
+    # P[Bin(`records` - 1, `rate`) >= `batch`].
 
     _: KW_ONLY
     rate: float = field(metadata=declare(_RATE))

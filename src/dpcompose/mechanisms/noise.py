@@ -153,9 +153,6 @@ class Staircase(Stated):
 
     With h its height at 0, it is h for |x| < gamma D, h e^-epsilon up to D, and e^-epsilon times as
     much at |x| + D. A shift by at most D crosses at most one step net: losses are 0 and +-epsilon.
-    Let p be the mass of +epsilon. Then p (1 - e^-epsilon) is the total variation of the shift,
-    which grows with it, since the density is symmetric and unimodal: D itself is the worst. There p
-    = 1/2 + h D min(gamma, 1 - gamma).
 
     >>> from dpcompose.mechanisms import Staircase
     >>> Staircase(1.0).delta(epsilon=0.5).contains(0.27414373101677103)
@@ -172,6 +169,10 @@ class Staircase(Stated):
 
     Reference: [GengViswanath2016, Theorem 1]
     """
+
+    # Proof. Let p be the mass of +epsilon. Then p (1 - e^-epsilon) is the total variation of the
+    # shift, which grows with it, since the density is symmetric and unimodal: D itself is the
+    # worst. There p = 1/2 + h D min(gamma, 1 - gamma).
 
     stated: float = field(metadata=declare(epsilon=_EPSILON))
     gamma: float | None = field(metadata=declare(_GAMMA))

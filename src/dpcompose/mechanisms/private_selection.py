@@ -55,15 +55,6 @@ class PrivateSelection(Mechanism):
     hyperparameter tuning: every run draws its parameters at random, by a law that does not depend
     on the data.
 
-    Let g be the generating function of K, P and Q the laws of a run, F their distribution functions
-    in the order of the scores (ties broken by a coin). The best has densities p g'(F_P) and q
-    g'(F_Q), and g' <= g'(1) = E K. If g'(F_P) <= R g'(F_Q), then delta(epsilon) <= E K
-    delta_base(epsilon - ln R). Sets of lowest scores are tests of P and Q, so R is known from
-    delta_base alone: for Poisson K it is e^(m delta_base(0)), m the mean; for g' proportional to (1
-    - c x)^-(shape + 1), c = 1 - gamma, it is e^((shape + 1) r) at the r with delta_base(r) = (e^r -
-    1) gamma / c, because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that
-    delta_base(-r) <= (1 - e^-r) / c.
-
     The upper end is close to the truth at small delta; at epsilon from 0.5 to 2 it may be many
     times the truth. The lower end is that of one run, for finite shapes.
 
@@ -83,6 +74,15 @@ class PrivateSelection(Mechanism):
 
     Reference: [PapernotSteinke2022, Definition 1]
     """
+
+    # Proof. Let g be the generating function of K, P and Q the laws of a run, F their distribution
+    # functions in the order of the scores (ties broken by a coin). The best has densities p g'(F_P)
+    # and q g'(F_Q), and g' <= g'(1) = E K. If g'(F_P) <= R g'(F_Q), then delta(epsilon) <= E K
+    # delta_base(epsilon - ln R). Sets of lowest scores are tests of P and Q, so R is known from
+    # delta_base alone: for Poisson K it is e^(m delta_base(0)), m the mean; for g' proportional to
+    # (1 - c x)^-(shape + 1), c = 1 - gamma, it is e^((shape + 1) r) at the r with delta_base(r) =
+    # (e^r - 1) gamma / c, because 1 - c x <= e^r (1 - c y) for all x = F_Q and y = F_P says that
+    # delta_base(-r) <= (1 - e^-r) / c.
 
     base: Composable = field(metadata=declare(Parameter("mechanism", _base)))
     _: KW_ONLY
