@@ -103,18 +103,6 @@ def test_memory_and_ledger_grant_the_same(ledger: Ledger) -> None:
     )
 
 
-def test_one_declared_kind_is_granted_as_if_it_had_been_fixed() -> None:
-    guard = made(kinds=[(8.0, 1.0)])
-    steps = guard.steps_left(sigma=8.0)
-    assert (
-        (Gaussian(8.0) * steps).epsilon(delta=1e-6).upper
-        <= 1
-        < (Gaussian(8.0) * (steps + 1)).epsilon(delta=1e-6).lower
-    )
-    with pytest.raises(UnsupportedError, match="not on the menu"):
-        guard.begin(sigma=9.0)
-
-
 @pytest.mark.parametrize("epsilon, delta, least, fixed", [(1, 1e-6, 270, 277), (0.5, 1e-5, 74, 76)])
 def test_the_first_step_declares_its_kind(
     ledger: Ledger, epsilon: float, delta: float, least: int, fixed: int
@@ -500,16 +488,6 @@ def test_the_history_is_drawn(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_hook_is_told_epsilon_the_share_and_the_steps_left() -> None:
-    told: list[tuple[float, float, int]] = []
-    guard = made(log=lambda *said: told.append(said), log_every=2)
-    total = guard.steps_left(**STEP)
-    assert list(guard.batches("abcde", **STEP)) == [*"abcde"]
-    assert [steps for _, _, steps in told] == [total - 2, total - 4]
-    assert told[1][0] == (MECHANISM * 4).epsilon(delta=1e-6).upper
-    assert 1 > told[0][1] > told[1][1] > 0
-
-
 def test_a_plain_loop_ends_before_the_step_that_exceeds() -> None:
     guard = made()
     total = guard.steps_left(sigma=12.0, rate=0.5)
@@ -584,14 +562,10 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
         ({"run": "r" * 250}, "run"),
         ({"actor": "a\nb"}, "actor"),
         ({"shard": -1}, "shard"),
-        ({"log": 3}, "log"),
-        ({"log_every": 0}, "log_every"),
         ({"adjacency": "replace"}, "adjacency"),
         ({"filter": Fraction}, "filter"),
         ({"filter": MenuFilter}, "filter"),
         ({"filter": RenyiFilter(8.0, budget=3.0)}, "epsilon"),
-        ({"kinds": [(NAN, 0.1)]}, "sigma"),
-        ({"kinds": [(9.0, 0.1)], "filter": RenyiFilter}, "filter"),
     ],
     ids=lambda given: given if isinstance(given, str) else "-".join(given),
 )
@@ -604,7 +578,6 @@ def test_what_was_asked_of_a_scope_that_is_there_must_fit(ledger: Ledger) -> Non
     made(ledger).begin(**STEP)
     for given, name in (
         ({"filter": PureFilter}, "filter"),
-        ({"kinds": [(9.0, 1.0)]}, "filter"),
         ({"delta": 1e-7}, "epsilon"),
     ):
         with pytest.raises(DomainError, match=f"^{name}"):

@@ -52,10 +52,8 @@ class _Guarded:
         if is_first:
             self.guard.begin(**self.kind)
 
-    def end(self, is_first: bool, processes: int) -> bool:
-        """Count a step. Returns whether no further one fits, which ends the training of a single process."""
-        if is_first:
-            self.guard.end(**self.kind)
+    def ends(self, processes: int) -> bool:
+        """Whether no further step fits, which ends the training of a single process."""
         return processes == 1 and not self.guard.steps_left(**self.kind)
 
 
@@ -72,7 +70,7 @@ class StepHooks(_Guarded):
         self.begin(state.is_world_process_zero, option, batches)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
-        control.should_training_stop |= self.end(state.is_world_process_zero, args.world_size)
+        control.should_training_stop |= self.ends(args.world_size)
         return control
 
 
@@ -88,7 +86,7 @@ class BatchHooks(_Guarded):
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        trainer.should_stop |= self.end(trainer.is_global_zero, trainer.world_size)
+        trainer.should_stop |= self.ends(trainer.world_size)
 
 
 def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:

@@ -84,8 +84,6 @@ def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
 
 Answer = TypeVar("Answer")
 Batch = TypeVar("Batch")
-Log = Callable[[float, float, int], object]
-"""A hook, called with the epsilon so far, the fraction of the budget left and the steps left."""
 TRIES = 8
 """How often a receipt that another attempt redeemed, or whose effect is uncertain, is tried again."""
 
@@ -140,8 +138,6 @@ class TrainingGuard:
         delta: The largest delta that may be spent, in (0, 1).
         ledger: The ledger that holds the budget; None for the memory of this process.
         scope: The path of a scope of the ledger; required with a ledger.
-        kinds: Pairs (sigma, rate), or mechanisms: all kinds of steps, if they are declared
-            beforehand. Other kinds are refused (`MenuFilter`).
         filter: A filter or a class of filters; by default that of the scope. A missing scope is
             opened at the first step, for its kind: nearly as many of them are granted as a fixed
             schedule may have, and steps of other kinds while a `Budget` of a small part of delta
@@ -154,9 +150,6 @@ class TrainingGuard:
         shard: The rank of this process within a global step whose gradients are summed before
             release. The step is one release: shard 0 charges it, the others charge nothing, and
             none may step without shard 0.
-        log: A function called after every `log_every` steps with epsilon so far, the remaining
-            fraction of the budget, and the number of steps that still fit.
-        log_every: The number of steps between calls of `log`.
 
     Raises:
         DomainError: If an argument is outside its domain, or the scope allows more than (epsilon,
@@ -173,24 +166,17 @@ class TrainingGuard:
         delta: float,
         ledger: Ledger | None = None,
         scope: str | None = None,
-        kinds: Sequence[tuple[float, float] | Composable] = (),
         filter: Filter | type[Filter] | None = None,
         adjacency: Adjacency | None = None,
         actor: str = "training guard",
         run: str | None = None,
         shard: int = 0,
-        log: Log | None = None,
-        log_every: int = 100,
     ) -> None:
         self.target = check.positive("epsilon", epsilon)
         self.delta = check.open_probability("delta", delta)
         if adjacency is not None:
             check.member("adjacency", adjacency, Adjacency)
-        self._shard, self._log = check.count("shard", shard, least=0), log
-        self._log_every = check.count("log_every", log_every, least=1)
-        if not (log is None or callable(log)):
-            accepted = "None, or a function of epsilon, the share left and the steps left"
-            raise DomainError("log", log, accepted)
+        self._shard = check.count("shard", shard, least=0)
         self._actor = check.line("actor", actor)
         self.attempt = secrets.token_hex(16)
         self.run = self.attempt if run is None else check.line("run", run)
@@ -198,17 +184,14 @@ class TrainingGuard:
         if (ledger is None) != (scope is None):
             accepted = "both, or neither for a budget in memory"
             raise DomainError("ledger and scope", (ledger, scope), accepted)
-        if kinds and filter is not None:
-            raise DomainError("filter", filter, "None where kinds are declared")
         self._known: dict[Composable, Composable] = {}
-        self._kinds = [self._step(_kind(each))[0] for each in kinds]
         self._filter, self._adjacency = filter, adjacency
         self._ledger = Ledger.open("memory:") if ledger is None else ledger
         self.scope = "guard" if scope is None else scope
         self._process = os.getpid()
         self._numbers, self._lock, self._reading = itertools.count(1), Lock(), Lock()
         self._plans: list[_Plan] = []
-        self._ended = self._read = 0
+        self._read = 0
         self._charges: list[tuple[Composable, int]] = []
         self._mechanisms: dict[str, Composable] = {}
         self._unredeemed: list[tuple[str, Receipt]] = []
@@ -216,7 +199,7 @@ class TrainingGuard:
         try:
             self._account = self._checked(Account(self._ledger, scope=self.scope))
         except UnknownScopeError:
-            if self._kinds or filter is not None:
+            if filter is not None:
                 self._open(None)
         if run is not None and not self._shard and self._account is not None:
             self._unredeemed = self._left_by_earlier_attempts()
@@ -249,7 +232,6 @@ class TrainingGuard:
         """
         self.begin(**kind)
         yield
-        self.end(**kind)
 
     def begin(self, **kind: Unpack[StepKind]) -> None:
         """Charge and redeem one step, for loops that call hooks; the step may run once this
@@ -276,18 +258,6 @@ class TrainingGuard:
             lambda: self._redeem(self._receipt(asked, delta)),
             lambda error: isinstance(error, AlreadyRedeemedError),
         )
-
-    def end(self, **kind: Unpack[StepKind]) -> None:
-        """Count a step that ran, and call the logging hook after every `log_every` steps.
-
-        Args:
-            kind: The kind of step, for the number of remaining steps that is logged; see
-                `StepKind`.
-        """
-        self._ended += 1
-        if self._log is not None and not self._shard and self._ended % self._log_every == 0:
-            left = self.steps_left(**kind)
-            self._log(self.epsilon().upper, self._share_left(), left)
 
     def plan(
         self, schedule: Sequence[tuple[float, float, int] | tuple[Composable, int]], *,
@@ -353,7 +323,6 @@ class TrainingGuard:
             except StepRefusedError:
                 return
             yield batch
-            self.end(**kind)
 
     def steps_left(self, **kind: Unpack[StepKind]) -> int:
         """The number of further steps of one kind that fit: planned, resumed and new ones, at most
@@ -418,11 +387,7 @@ class TrainingGuard:
         """Open the scope, for a kind of step if there is one, unless another worker was first."""
         adjacency = self.adjacency
         filter: Filter | type[Filter] | None = self._filter
-        if self._kinds:
-            filter = MenuFilter.for_target(
-                self._kinds, self.target, self.delta, adjacency=adjacency
-            )
-        elif filter is None and mechanism is not None:
+        if filter is None and mechanism is not None:
             filter = self._for_kind(mechanism)
         filter = any_order(self.target, self.delta) if filter is None else filter
         options: dict[str, Any] = {"adjacency": adjacency, "actor": self._actor}
@@ -447,11 +412,9 @@ class TrainingGuard:
         if own is None:
             what = f"a guard of {self.scope!r}"
             raise UnsupportedError(what, "no filter bounds it", "Open it with a filter")
-        menu = own.menu if isinstance(own, MenuFilter) else ()
-        missing = [each for each in self._kinds if compose(each) not in menu]
         promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
-        if missing or self._filter not in (None, own, type(own)):
-            name, value = "filter", missing or self._filter
+        if self._filter not in (None, own, type(own)):
+            name, value = "filter", self._filter
             accepted = f"that of the scope, {type(own).__name__}, or None"
         elif self._adjacency not in (None, account.adjacency):
             name, value = "adjacency", self._adjacency
@@ -504,14 +467,6 @@ class TrainingGuard:
                     return self._unredeemed.pop(index)[1]
         return None
 
-    def _charge(
-        self, mechanism: Composable, delta: NumericLiteral | None, *, key: str, note: dict[str, Any]
-    ) -> Receipt:
-        """The receipt of an unredeemed charge of an earlier attempt, or else of a new charge."""
-        options: Any = {"actor": self._actor, "key": key, "delta": delta, "description": note}
-        resumed = self._resumed(mechanism, delta)
-        return resumed or _certain(lambda: self.account.charge(mechanism, **options))
-
     def _redeem(self, receipt: Receipt) -> None:
         """Redeem a charge under a random nonce that is not stored, so that another attempt at the
         same receipt is refused.
@@ -543,17 +498,6 @@ class TrainingGuard:
             raise UnsupportedError(f"the epsilon of {self.scope!r}", reason, remedy)
         return self._mechanisms.get(text) or self._mechanisms.setdefault(text, parse(text))
 
-    def _share_left(self) -> float:
-        """The unspent fraction of the budget of the innermost filter, in [0, 1]."""
-        own = next(each.scope for each in self.account.chain[::-1] if each.filter is not None)
-        with self._ledger.moment() as moment:
-            spent = moment.upcoming(own.path).spent.units
-        left = (
-            [1 - Fraction(spent[name], cap) for name, cap in caps.items() if cap > 0]
-            for caps in own.within(spent)
-        )
-        return float(max((min(each, default=0) for each in left), default=0))
-
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
         """The mechanism and the delta of a step; DomainError if the arguments describe none.
 
@@ -577,7 +521,9 @@ class TrainingGuard:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
             accepted = "triples (sigma, rate, steps), or pairs (mechanism, steps)"
             raise DomainError("schedule", item, accepted)
-        kind = _kind(item[:2]) if len(item) == 3 else _kind(item[0])
+        kind: StepKind = {"mechanism": item[0]}
+        if len(item) == 3:
+            kind = {"sigma": item[0], "rate": item[1]}
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
     def _require_own_process(self) -> None:
@@ -614,8 +560,12 @@ class TrainingGuard:
         """
         number = next(self._numbers)
         note = {"run": self.run, "attempt": self.attempt, "step": number}
+        options: Any = {"actor": self._actor, "key": self._key(number), "description": note}
+        resumed = self._resumed(mechanism, delta)
         try:
-            return self._charge(mechanism, delta, key=self._key(number), note=note)
+            return resumed or _certain(
+                lambda: self.account.charge(mechanism, delta=delta, **options)
+            )
         except OverdrawnError as refusal:
             raise _refused(refusal, 1, self._room(mechanism, delta)) from None
 
@@ -628,15 +578,6 @@ class TrainingGuard:
         """The largest number of first steps of a schedule that fits the budget as one charge."""
         steps = range(1, sum(steps for _, steps in phases))
         return bisect(steps, False, key=lambda each: not self._room(first(phases, each), delta))
-
-
-def _kind(item: Any) -> StepKind:
-    """A pair (sigma, rate), or a mechanism, as the keyword arguments of a step."""
-    match item:
-        case (sigma, rate):
-            return {"sigma": sigma, "rate": rate}
-        case _:
-            return {"mechanism": item}
 
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
