@@ -145,7 +145,6 @@ BETWEEN_ROOMS = {
     "choose",
     "first",
     "estimate",
-    "concentrated",
 }
 BETWEEN_ROOMS |= {
     "group_losses",
@@ -573,14 +572,13 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},
     "PlanRisk.power": {"rate": lambda: 1e-3},
-    "Experiment.step": {"position": lambda: game().start(5)},
-    "Solved.digits": {},
     "Measured.epsilon": {"deltas": lambda: [0.1, 0.5]},
     "Views.questions": {"adversary": lambda: experiment.Repeater(query())},
     "Questions.of": {"transcript": lambda: 2},
     "Filter.epsilon_of": {
         "amounts": lambda: {"epsilon": 0.5},
         "left": lambda: False,
+        "spent": lambda: {"epsilon": 0.5, "delta": 0.0},
         "delta": lambda: 1e-3,
     },
     "Filter.limited": {

@@ -268,3 +268,15 @@ def test_charges_with_a_delta_fill_the_reserve_and_no_adversary_exceeds_the_whol
     # Control: without the common reserve, two theorems that each took a quarter would exceed it.
     beyond = {(first, second) for first in range(7) for second in range(4)}
     assert worst_of(beyond, game) > ball(delta)
+
+
+@pytest.mark.parametrize(
+    ("only", "delta", "reserve"),
+    [("zcdp", 0, None), ("zcdp", 0.5, 0.5), ("renyi", 0, None), ("gaussian", 0.0, None)],
+)
+def test_a_theorem_without_a_delta_promises_nothing(
+    only: str, delta: float, reserve: float | None
+) -> None:
+    """It was said of "parts", which is no argument."""
+    with pytest.raises(DomainError, match=r"^delta and reserve .*promises nothing"):
+        Budget(1.0, delta, only=only, reserve=reserve)

@@ -22,7 +22,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.account import Account, open_scope
-from dpcompose.adaptive import BasicFilter, ConcentratedFilter, PureFilter
+from dpcompose.adaptive import BasicFilter, Budget, PureFilter
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
@@ -431,7 +431,7 @@ def test_a_measurement_is_charged_before_it_is_invoked_and_refused_before() -> N
 
 
 def test_a_failure_of_opendp_leaves_the_charge_and_tells_nothing() -> None:
-    account = scope(ConcentratedFilter, epsilon=1, delta=1e-6)
+    account = scope(Budget(1, 1e-6, only="zcdp"))
     domain, metric = space()
     around = compositor(account, 3.0, input_domain=domain, input_metric=metric, d_in=1.0)
 

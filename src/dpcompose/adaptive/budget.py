@@ -118,7 +118,8 @@ class Budget(Filter):
             name: portion for name, portion in divided.items() if portion > 0 or name in _PURE
         }
         if not divided:
-            raise DomainError("delta", delta, f"above 0, or a budget of {only} promises nothing")
+            beside = "a delta above the reserve, without which this theorem promises nothing"
+            raise DomainError("delta and reserve", (delta, reserve or 0), beside)
         if [*divided] == ["pure"] and kept > 0:
             divided = {"basic": _ZERO}
         alone = len(divided) == 1 and (orders is None or len(orders) == 1)
