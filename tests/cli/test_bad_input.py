@@ -185,7 +185,7 @@ def test_a_mistake_is_named_in_one_sentence(
         ),
         (
             "ledger scope town --filter renyi --delta 1e-6",
-            "--epsilon is missing: expected the target of the filter",
+            "--epsilon is missing: expected the target of the budget",
         ),
         (
             "ledger scope town --kind slots --filter pure --epsilon 1",
