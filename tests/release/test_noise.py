@@ -209,11 +209,11 @@ def _masses(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> tuple[list[f
 @pytest.mark.parametrize("groups", [1, 5])
 def test_a_key_of_one_unit_rarely_comes_out(spend: dict[str, float], groups: int) -> None:
     threshold = KeyThreshold.costing(Bounds(groups, groups, 1).presence, Spend.stated(spend))
-    # 60,000 times: P(any of the unit's keys comes out) <= delta = 1e-3; above 2.2e-3 by chance below 1e-13 (Chernoff).
-    draws = 60_000
+    # 20,000 times: P(any of the unit's keys comes out) <= delta = 1e-3; above 3.2e-3 by chance below 1e-13 (Chernoff).
+    draws = 20_000
     out = [passes for passes, _ in threshold.draw([1] * (groups * draws))]
     times = sum(any(out[i : i + groups]) for i in range(0, len(out), groups))
-    assert times / draws < 2.2e-3
+    assert times / draws < 3.2e-3
     assert compose(threshold.mechanism).epsilon(delta=1e-3).upper < math.inf
 
 
@@ -240,11 +240,11 @@ SCORES = [0, 1, 3, 8]
 
 
 def _require_shares(selection: Selection, weights: list[float]) -> None:
-    draws, whole = 20_000, sum(weights)
+    draws, whole = 8_000, sum(weights)
     counts = Counter(selection.draw(SCORES) for _ in range(draws))
     for index, weight in enumerate(weights):
-        # Each share is within 0.02 but for 2.3e-7 (Hoeffding).
-        assert counts[index] / draws == pytest.approx(weight / whole, abs=0.02)
+        # Each share is within 0.032 but for 1.6e-7 (Hoeffding).
+        assert counts[index] / draws == pytest.approx(weight / whole, abs=0.032)
 
 
 def test_noise_saturates_at_64_bits() -> None:

@@ -88,8 +88,8 @@ def test_the_noise_has_the_scales_of_the_mechanism() -> None:
     """One question at the threshold: the difference of both noises is symmetric, and beyond its spread at times."""
     counts: Counter[int] = Counter()
     for gap in (-6, 0, 6):
-        for turn in range(400):
+        for turn in range(200):
             where = account()
             counts[gap] += opened(where, AboveThreshold(1.0), key=str(turn), threshold=0).above(gap)
     # P[nu - rho >= -gap] at scales 2.587 and 3.260: about 0.85, 0.54 and 0.18; six deviations wide.
-    assert 280 < counts[6] < 390 and 150 < counts[0] < 280 and 20 < counts[-6] < 130
+    assert 139 < counts[6] < 200 and 65 < counts[0] < 151 and 3 < counts[-6] < 69
