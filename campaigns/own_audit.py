@@ -44,7 +44,7 @@ from dpcompose.adaptive import (
     PureFilter,
     RenyiFilter,
 )
-from dpcompose.audit import AuditResult, Feature, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit import AuditResult, Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Source
 from dpcompose.composition import Composable, one_of
@@ -90,9 +90,6 @@ class OnLattice:
     def draw(self, pair: Pair, coins: np.ndarray) -> np.ndarray:
         rows = self.views.draw(pair, coins)
         return np.rint(rows * LATTICE) / LATTICE
-
-    def features(self, outcomes: np.ndarray) -> tuple[Feature, ...]:
-        return self.views.features(outcomes)
 
 
 def played(game: Experiment, claim: Composable, control: Composable | None = None) -> Case:

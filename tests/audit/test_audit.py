@@ -11,6 +11,7 @@ from dpcompose import BlackBox, Concentrated, Gaussian, RandomizedResponse
 from dpcompose.audit import Pair, Subject, Transcripts, Verdict, audit
 from dpcompose.audit.arm import Arm, step
 from dpcompose.audit.claim import Point, points
+from dpcompose.audit.feature import features_of
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, Holds, NaturalFilterBreaker, Query, Repeater
 
@@ -133,7 +134,7 @@ def test_shuffled_coins_win_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(12):
         coins = rng.integers(0, 2, arm.next_rows).astype(np.uint8)
         rows = subject.draw(pair, coins)
-        arm.features = subject.features(rows)
+        arm.features = features_of(rows)
         members = arm.members()
         if members:
             places = [member.cells.index(member.feature.score(rows)) for member in members]

@@ -17,7 +17,7 @@ import pytest
 from dpcompose import BlackBox
 from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
-from dpcompose.audit.outcome import outcomes_of, rows_of, text_of_outcomes
+from dpcompose.audit.outcome import Reader, outcomes_of, rows_of, text_of_outcomes
 from dpcompose.audit.subject import Fresh
 
 PAIR = Pair((), (1.0,))
@@ -65,6 +65,13 @@ CHANNELS: dict[str, Callable[[int], Any]] = {
     "log that nobody prints": silenced_logger,
     "standard error": stderr,
 }
+
+
+def heard(value: Any, **beside: Any) -> Outcome:
+    reader = Reader.of(value)
+    for name, seen in beside.items():
+        reader.channel(seen, name)
+    return reader.outcome()
 
 
 @pytest.mark.parametrize("fresh", [Fresh.CALL, Fresh.WORKER])
@@ -129,6 +136,10 @@ def test_logging_is_as_it_was() -> None:
 
 def test_channels_come_back_from_a_journal() -> None:
     rows = rows_of(
-        [Outcome.of(1.0, errors="wrong", logged=("WARNING x: a", "b"), printed="p", warned=("w",))]
+        [
+            heard(1.0, errors="wrong", logged=("a", "b"), printed="p", warned=("w",)),
+            heard(None, warned=("one", "two"), printed="\ud800"),
+            heard(2.0, logged=("a",)),
+        ]
     )
-    assert repr(outcomes_of(text_of_outcomes(rows), 1)) == repr(rows)
+    assert repr(outcomes_of(text_of_outcomes(rows), 3)) == repr(rows)

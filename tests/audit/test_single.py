@@ -13,7 +13,7 @@ import pytest
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.feature import named
-from dpcompose.audit.learned import LEARNERS, Single
+from dpcompose.audit.learned import LEARNERS, single
 from dpcompose.audit.outcome import outcomes_of, rows_of, text_of_outcomes
 
 LIKELY = 0.9
@@ -115,7 +115,7 @@ def test_what_was_learned_is_read_again_from_its_name_and_a_file(
     draw = random.Random(3)
     coins = np.array([draw.randrange(2) for _ in range(400)], dtype=np.uint8)
     rows = rows_of([kind(float(coin), draw) for coin in coins])
-    found = Single().fit(rows, coins)
+    found = single(rows, coins)
     assert found is not None and found.parameters is None
     scores = found.score(rows)
     assert abs(np.corrcoef(scores, coins)[0, 1]) > 0.2
@@ -126,5 +126,5 @@ def test_what_was_learned_is_read_again_from_its_name_and_a_file(
 
 def test_few_rows_and_one_world_teach_nothing() -> None:
     rows = np.arange(100.0 * 90).reshape(90, 100)
-    assert Single().fit(rows[:50], np.arange(50) % 2) is None
-    assert Single().fit(rows, np.zeros(90)) is None
+    assert single(rows[:50], np.arange(50) % 2) is None
+    assert single(rows, np.zeros(90)) is None

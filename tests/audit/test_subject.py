@@ -140,7 +140,7 @@ def test_learned_features_judge_each_row_alone() -> None:
     coins = rng.integers(0, 2, 600).astype(np.uint8)
     rows = rng.normal(size=(600, 3)) + coins[:, None] * [0, 1.0, -1.0]
     for learner in LEARNERS[:2]:
-        feature = learner.fit(rows, coins)
+        feature = learner(rows, coins)
         assert feature is not None
         scores = feature.score(rows)
         assert abs(np.corrcoef(scores, coins)[0, 1]) > 0.4

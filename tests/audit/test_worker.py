@@ -115,7 +115,8 @@ def test_datasets_that_cannot_be_sent_are_an_error() -> None:
 
 def test_what_always_fails_is_told() -> None:
     subject = Subject(lambda rows: rows.missing, fresh=Fresh.WORKER)
-    audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), samples=24)
+    with pytest.raises(DomainError, match="nothing was audited: 24 calls"):
+        audit(subject, [Pair(0, 1)], claim=BlackBox(1.0), samples=24)
     assert any("all calls of a batch raised AttributeError" in note for note in subject.notes)
 
 

@@ -12,7 +12,6 @@ from .outcome import Outcome as Outcome
 from .subject import Source as Source, Subject as Subject, Transcripts as Transcripts
 
 if True:
-    from .audit import require_answers as require_answers
     from .canary import canaries as canaries
     from .certificate import text_of as text_of
     from .learned import LEARNERS as LEARNERS

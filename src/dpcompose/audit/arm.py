@@ -13,20 +13,19 @@ Reference: [WaudbySmithRamdas2024]
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.audit.check import WEIGHTS
 from dpcompose.audit.claim import Pair, Point
-from dpcompose.audit.feature import Feature, Learner, Memory
+from dpcompose.audit.feature import Feature, Learner, Memory, features_of
 from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
 
-WEIGHTS = 1 << 20
-"""The members' weights are integers in units of 1 / WEIGHTS."""
 MOST_LOOKS = 1 << 21
 """Members times rows up to which the wealth is compared with its goal after every row."""
 
@@ -241,9 +240,8 @@ class Arm:
     Args:
         pair: The two datasets.
         points: The (epsilon, delta) points of the claim at the distance of the pair.
-        features: The features to bet on; None until `look` chooses them.
+        features: The features to bet on; None for the built-in ones that suit the past outcomes.
         learners: Algorithms that fit further features to past outcomes and coins.
-        look: Chooses features for the past outcomes; None if they are fixed.
         seen: The record of earlier answers; None for none.
         worth: The log evidence below which no bets are placed: of many pairs, some have evidence by
             chance.
@@ -260,7 +258,6 @@ class Arm:
     points: tuple[Point, ...]
     features: tuple[Feature, ...] | None
     learners: tuple[Learner, ...] = ()
-    look: Callable[[Outcomes], tuple[Feature, ...]] | None = None
     seen: Memory | None = None
     worth: float = 0.0
     bounded: bool = True
@@ -369,12 +366,12 @@ class Arm:
         outcomes = self._outcomes[0] if len(self._outcomes) == 1 else np.concatenate(self._outcomes)
         coins = np.concatenate(self._coins)
         self._outcomes, self._coins, self._cut = [outcomes], [coins], len(coins)
-        self.features = self.features if self.look is None else self.look(outcomes)
+        features = features_of(outcomes) if self.features is None else self.features
         memory = [book for book in self.books if book.feature.memory is not None]
-        self.books = [*memory, *(Book.of(each, outcomes, coins) for each in self.features or ())]
+        self.books = [*memory, *(Book.of(each, outcomes, coins) for each in features)]
         half = len(coins) // 2
         for learner in self.learners if half else ():
-            feature = learner.fit(outcomes[:half], coins[:half])
+            feature = learner(outcomes[:half], coins[:half])
             if feature is not None:
                 self.books.append(Book.of(feature, outcomes, coins, half))
         if self._cut >= KEPT:

@@ -26,17 +26,16 @@ import numpy as np
 
 from dpcompose import check
 from dpcompose.audit import certificate as written
-from dpcompose.audit.arm import FIRST, Arm, Member
+from dpcompose.audit.arm import Arm, Member
 from dpcompose.audit.certificate import BOUND, Chain, Journal
-from dpcompose.audit.check import check as checked
+from dpcompose.audit.check import MALFORMED, check as checked
 from dpcompose.audit.claim import AuditResult, Moment, Pair, Point, Verdict, certified, points
 from dpcompose.audit.feature import SEEN, Feature, Learner, Memory, named
 from dpcompose.audit.game import MARGIN, Game, Scripted
 from dpcompose.audit.learned import remade
 from dpcompose.audit.lower import Ladder, tried_events, unseen
-from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.stakes import Cells, Stakes
-from dpcompose.audit.subject import ExhaustedError, Fresh, Samples, Source, Subject
+from dpcompose.audit.subject import ExhaustedError, Fresh, Source, Subject
 from dpcompose.audit.usual import usual_pairs
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
@@ -91,7 +90,7 @@ def audit(
 
     Raises:
         DomainError: If an argument is outside its domain, the claim bounds nothing, or no call
-            answers and nearly all fail in the same way (in more than the first batch of 24 calls).
+            answers and nearly all fail in the same way.
     """
     alpha, most = check.open_probability("alpha", alpha), check.count("samples", samples, least=1)
     points(claim, adjacency=adjacency)
@@ -107,8 +106,7 @@ def audit(
         journal = Journal.opened(resume, head, coins, pairs, named=seed is not None)
     arms = tuple(
         Arm(
-            pair, curves[pair.distance], tuple(features or ()), tuple(learners),
-            look=subject.features if features is None else None,
+            pair, curves[pair.distance], None if features is None else tuple(features), tuple(learners),
             seen=Memory() if features is None else None,
             worth=math.log(len(pairs[: journal.pairs])), bounded=ladder,
         )
@@ -126,10 +124,11 @@ def audit(
     finally:
         journal.close()
     keeps = None if law is None else certified(law, claim, adjacency=adjacency)
-    result = _result(game, journal, subject, alpha, keeps)
-    if result.samples > FIRST:
-        require_answers(result, subject)
-    return result
+    if game.silent and game.log_wealth < game.goal:
+        calls = f"{game.samples:,} calls, none of which answers ({game.silent})"
+        accepted = f"a mechanism that answers; nothing was audited: {calls}"
+        raise DomainError("subject", subject.name, accepted)
+    return _result(game, journal, subject, alpha, keeps)
 
 
 def _result(
@@ -161,32 +160,17 @@ def _result(
         ),
         freshness=subject.fresh.value if isinstance(subject, Subject) else Fresh.CALL.value,
         repeated=refuted and game.repeated(subject),
-        silent="" if refuted else game.silent,
     )
 
 
-LAWS: dict[tuple[bool | None, bool], str] = {
+KEPT = "the declared law keeps the claim"
+LAWS = {
     (None, False): "",
     (False, False): "the declared law is not certified to keep the claim",
-    (
-        True,
-        True,
-    ): "the declared law keeps the claim, and the code does not: one of them, or dpcompose, is wrong",
-    (
-        True,
-        False,
-    ): "the declared law keeps the claim; of the law, not of the code that draws from it",
+    (True, True): f"{KEPT}, and the code does not: one of them, or dpcompose, is wrong",
+    (True, False): f"{KEPT}; of the law, not of the code that draws from it",
 }
 """What a result says of the declared law, by whether it keeps the claim and whether that is refuted."""
-
-
-def require_answers(result: AuditResult, subject: Source) -> None:
-    """Raise DomainError if every call failed in the same way, so that nothing was audited."""
-    if result.silent:
-        calls = f"{result.samples:,} calls, none of which answers ({result.silent})"
-        raise DomainError(
-            "subject", subject.name, f"a mechanism that answers; nothing was audited: {calls}"
-        )
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:
@@ -197,7 +181,7 @@ def _restored(game: Game, journal: Journal, subject: Source) -> None:
         for entry in journal.entries:
             game.replay(entry, subject)
         game.lost = journal.lost
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except MALFORMED as error:
         raise DomainError(
             "resume", repr(error), "a journal of an audit with the same arguments"
         ) from None
@@ -326,7 +310,7 @@ def again(
     if pairs is None:
         try:
             pairs = written.pairs_of(header)
-        except written.UNREADABLE as error:
+        except MALFORMED as error:
             accepted = "pairs of datasets as an audit writes them into a certificate"
             raise DomainError("pairs", repr(error), accepted) from None
         if not pairs:
@@ -349,7 +333,7 @@ def again(
         if stakes["members"]:
             empty = Arm(pair, claims[pair.distance], (), seen=Memory(), bounded=False)
             arm = arms.setdefault(index, empty)
-            members = tuple(_member(each, arm, own, subject) for each in stakes["members"])
+            members = tuple(_member(each, arm, own) for each in stakes["members"])
             latest = [*(arm.features or ()), *(member.feature for member in members)]
             named_ones = {each.name: each for each in latest if each.memory is None}
             arm.features = tuple(named_ones.values())
@@ -367,26 +351,14 @@ def _point(written: dict[str, str]) -> Point:
     return Point(float.fromhex(written["epsilon"]), float.fromhex(written["delta"]))
 
 
-def _member(written: dict[str, Any], arm: Arm, own: dict[str, Feature], subject: Source) -> Member:
+def _member(written: dict[str, Any], arm: Arm, own: dict[str, Feature]) -> Member:
     name = written["feature"]
     if "made" in written:
         feature = remade(name, written["made"])
     elif name == SEEN and arm.seen is not None:
         feature = arm.seen.feature
     else:
-        feature = own.get(name) or _named(name, subject)
+        feature = own.get(name) or named(name)
     cells = Cells(tuple(float.fromhex(cut) for cut in written["cuts"]))
     f, g = (np.array(written[side], dtype=np.int64) for side in ("f", "g"))
     return Member(feature, cells, written["weight"], Stakes(f, g))
-
-
-def _named(name: str, subject: Source) -> Feature:
-    """The feature of this name, built in or one that the subject has for its outcomes."""
-    if isinstance(subject, Subject | Samples):
-        return named(name)
-
-    def score(outcomes: Outcomes) -> Reals:
-        features = {each.name: each for each in subject.features(outcomes)}
-        return (features.get(name) or named(name)).score(outcomes)
-
-    return Feature(name, score)

@@ -13,7 +13,6 @@ import os
 import pickle
 import random
 import signal
-import stat
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from itertools import islice, starmap
 from pathlib import Path
+from stat import S_ISLNK, S_ISREG
 from sysconfig import get_path
 from types import FrameType
 from typing import Any, cast
@@ -39,7 +39,7 @@ IMPORTING = 60.0
 """Seconds for an import within a call: an interrupted one would leave a library half loaded."""
 MOST_FILES = 256
 """Files and folders below the working folder that are watched."""
-CHANNELS = ("printed", "errors", "warned", "logged", "files", "environment")
+CHANNELS = ("printed", "errors", "warned", "logged", "surroundings")
 """The side channels beside an answer; once a call has used one, it is read after every call."""
 
 
@@ -80,8 +80,7 @@ class Calls:
         default_factory=list[tuple[logging.LogRecord, str]]
     )
     _folder: str = field(default_factory=os.getcwd)
-    _files: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
-    _variables: dict[str, str] = field(default_factory=dict[str, str])
+    _surroundings: dict[str, Any] = field(default_factory=dict[str, Any])
     _read: frozenset[str] = frozenset(CHANNELS)
     _used: set[str] = field(default_factory=set[str])
     _begins: float = 0.0
@@ -103,8 +102,8 @@ class Calls:
         logging.setLogRecordFactory(
             lambda *arguments, **named: self._log(make(*arguments, **named))
         )
-        self._files, self._variables = _files_below(self._folder), _environment()
-        if len(self._files) == MOST_FILES:
+        self._surroundings = _surroundings(self._folder)
+        if len(self._surroundings) - len(os.environ) > MOST_FILES:
             self.notes.add(f"only {MOST_FILES} files below the working folder are looked at")
         with (
             contextlib.redirect_stdout(self._printed),
@@ -172,20 +171,16 @@ class Calls:
             self._caught.clear()
         if "logged" in channels and self._logged:
             heard["logged"], self._logged = tuple(starmap(_logged_parts, self._logged)), []
-        if "files" in channels:
-            before, now = self._files, _files_below(self._folder)
-            heard["files"] = {
+        if "surroundings" in channels:
+            before, now = self._surroundings, _surroundings(self._folder)
+            heard["surroundings"] = {
                 name.removeprefix(self._folder): _file_parts(name, before.get(name), now[name])
-                if name in now
-                else "gone"
+                if isinstance(now.get(name), tuple)
+                else now.get(name)
                 for name in sorted(before.keys() | now.keys())
-                if name not in now or _unlike(before.get(name), now[name])
+                if before.get(name) != now.get(name)
             }
-            self._files = now
-        if "environment" in channels:
-            earlier, self._variables = self._variables, _environment()
-            changed = dict(self._variables.items() ^ earlier.items())
-            heard["environment"] = {name: self._variables.get(name) for name in sorted(changed)}
+            self._surroundings = now
         heard = {name: seen for name, seen in heard.items() if seen}
         self._used |= heard.keys()
         return heard
@@ -245,67 +240,51 @@ def _printed_text(printed: io.StringIO, file: int) -> str:
     """The text printed since the last call through Python, followed by that written below Python to
     the file.
     """
-    below = _written(file)
-    if not printed.tell():
-        return below
-    text = printed.getvalue()
-    printed.seek(0)
-    printed.truncate()
-    return text + below
-
-
-def _written(file: int) -> str:
-    if file < 0 or not (size := os.lseek(file, 0, os.SEEK_END)):
-        return ""
-    text = os.pread(file, size, 0).decode("utf-8", "replace")
-    os.lseek(file, 0, os.SEEK_SET)
-    os.ftruncate(file, 0)
+    text, size = printed.getvalue(), 0 if file < 0 else os.fstat(file).st_size
+    if text:
+        printed.seek(0)
+        printed.truncate()
+    if size:
+        text += os.pread(file, size, 0).decode("utf-8", "replace")
+        os.lseek(file, 0, os.SEEK_SET)
+        os.ftruncate(file, 0)
     return text
 
 
-def _files_below(folder: str) -> dict[str, os.stat_result]:
-    """The state of up to MOST_FILES files and folders below a folder; folders whose names begin with
-    a point or two underscores are not entered.
+def _surroundings(folder: str) -> dict[str, Any]:
+    """The mode, size and modification time of up to MOST_FILES files below a folder, the mode of
+    folders, the variables of the environment, and the working folder.
+
+    Folders whose names begin with a point or an underscore are not entered.
     """
-    found, folders = dict[str, os.stat_result](), deque([folder])
+    files, folders = dict[str, Any](), deque([folder])
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
-            for entry in islice(entries, MOST_FILES - len(found)):
-                found[entry.path] = entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False) and entry.name[:1] not in "._":
-                    folders.append(entry.path)
-    return found
+            for entry in islice(entries, MOST_FILES - len(files)):
+                stat = entry.stat(follow_symlinks=False)
+                files[entry.path] = stat.st_mode, stat.st_size, stat.st_mtime_ns
+                if entry.is_dir(follow_symlinks=False):
+                    files[entry.path] = stat.st_mode, 0, 0
+                    folders += [entry.path] if entry.name[0] not in "._" else []
+    with contextlib.suppress(OSError):
+        files["working folder"] = os.getcwd()
+    return files | {f"${name}": value for name, value in os.environ.items()}
 
 
-def _unlike(one: os.stat_result | None, other: os.stat_result) -> bool:
-    """Whether a file was changed; a folder changes with its mode only."""
-    if one is None or one.st_mode != other.st_mode or stat.S_ISDIR(other.st_mode):
-        return one is None or one.st_mode != other.st_mode
-    return (one.st_mtime_ns, one.st_size) != (other.st_mtime_ns, other.st_size)
-
-
-def _file_parts(name: str, before: os.stat_result | None, now: os.stat_result) -> dict[str, Any]:
+def _file_parts(
+    name: str, before: tuple[int, int, int] | None, now: tuple[int, int, int]
+) -> dict[str, Any]:
     """The mode of a file, what it has in addition to its earlier size, and all of it; of a link the
     target, or the error that prevents reading it.
     """
-    parts: dict[str, Any] = {"mode": now.st_mode}
+    mode, begin = now[0], before[1] if before and before[1] < now[1] else 0
     try:
-        if stat.S_ISLNK(now.st_mode):
-            parts["target"] = os.readlink(name)
-        elif stat.S_ISREG(now.st_mode):
-            whole = Path(name).read_bytes()
-            begin = before.st_size if before and before.st_size < len(whole) else 0
-            parts |= {"text": whole[begin:].decode("utf-8", "replace"), "whole": whole}
+        if S_ISLNK(mode):
+            return {"mode": mode, "target": os.readlink(name)}
+        whole = Path(name).read_bytes() if S_ISREG(mode) else b""
     except OSError as error:
-        parts["error"] = error.strerror
-    return parts
-
-
-def _environment() -> dict[str, str]:
-    """The variables of the environment, and the working folder."""
-    with contextlib.suppress(OSError):
-        return {"working folder": os.getcwd(), **os.environ}
-    return dict(os.environ)
+        return {"mode": mode, "error": error.strerror}
+    return {"mode": mode, "text": whole[begin:].decode("utf-8", "replace"), "whole": whole}
 
 
 def _warning_parts(warning: warnings.WarningMessage) -> dict[str, Any]:

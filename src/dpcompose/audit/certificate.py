@@ -24,15 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose.audit.arm import Member, Paid
-from dpcompose.audit.check import FORMAT, CertificateError, check
+from dpcompose.audit.check import FORMAT, MALFORMED, canonical, check
 from dpcompose.audit.claim import Pair, Point
 from dpcompose.audit.outcome import Outcome, code_of
 from dpcompose.errors import DomainError
-
-
-def canonical(value: Any) -> bytes:
-    """A value as JSON bytes with sorted keys and no spaces, the form that is hashed."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 @dataclass(frozen=True)
@@ -109,20 +104,14 @@ def _pairs_as_data(pairs: Sequence[Pair]) -> list[dict[str, Any]] | None:
             for pair in pairs
         ]
         return listed if listed and len(canonical(listed)) <= MOST_TOLD else None
-    except (TypeError, RecursionError):
+    except MALFORMED:
         return None
-
-
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""The exceptions raised while reading data that are not of the form that is written here."""
 
 
 def pairs_of(header: Mapping[str, Any]) -> tuple[Pair, ...]:
     """The pairs of datasets included in a certificate's header; an empty tuple if it has none.
 
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: If they are not in the form
-            that `datum` writes.
+    Raises one of `MALFORMED` if they are not in the form that `datum` writes.
     """
     return tuple(
         Pair(data_of(each["zero"]), data_of(each["one"]), distance=each["distance"])
@@ -335,7 +324,7 @@ class Journal:
             if entries:
                 wealth = float.fromhex(entries[-1]["log_wealth"])
                 check(text_of(sealed(header, seed, entries, log_wealth=wealth)))
-        except (*UNREADABLE, CertificateError) as error:
+        except MALFORMED as error:
             accepted = f"the journal of an audit, undamaged ({type(error).__name__}: {error})"
             raise DomainError("resume", str(path), accepted, _REMEDY) from None
         number = len(first["pairs"]) or None

@@ -21,11 +21,16 @@ from typing import Any
 
 FORMAT = "dpcompose-audit-1"
 UNIT, WEIGHTS = 1 << 50, 1 << 20
+"""The stakes and the weights of a certificate are integers in units of 1 / UNIT and of 1 / WEIGHTS."""
 MOST_ROWS = 1 << 30
 """The largest number of rows accepted: deriving the coins of more would take minutes."""
 NAMES = {"format", "header", "seed", "batches", "samples", "log_wealth", "digest"}
 ROUNDING = 1e-15
 """More than the relative error of `math.log`, and of a correctly rounded quotient."""
+
+
+MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError)  # fmt: skip
+"""The exceptions raised while reading data that are not of the form that an audit writes."""
 
 
 class CertificateError(ValueError):
@@ -53,16 +58,7 @@ def check(text: str) -> dict[str, Any]:
         return _checked(certificate, text)
     except CertificateError:
         raise
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        ArithmeticError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except MALFORMED as error:
         raise CertificateError(f"it is malformed: {type(error).__name__}: {error}") from None
 
 
@@ -74,11 +70,11 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         "its fields are not those of the format",
     )
     _require(
-        text.removesuffix("\n") == _canonical(certificate).decode(), "it is not in canonical form"
+        text.removesuffix("\n") == canonical(certificate).decode(), "it is not in canonical form"
     )
     body = {key: value for key, value in certificate.items() if key != "digest"}
     _require(
-        hashlib.sha256(_canonical(body)).hexdigest() == certificate["digest"],
+        hashlib.sha256(canonical(body)).hexdigest() == certificate["digest"],
         "its digest does not match its contents",
     )
     header, seed = certificate["header"], bytes.fromhex(certificate["seed"])
@@ -103,7 +99,7 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         for distance, points in claims.items():
             _require(len(points) == 1, "the claim is not one point")
             _grouped(points[0], claims[1][0], distance)
-    link, wealth, rows, coins = hashlib.sha256(_canonical(header)).digest(), 0.0, 0, 0
+    link, wealth, rows, coins = hashlib.sha256(canonical(header)).digest(), 0.0, 0, 0
     for batch in certificate["batches"]:
         stakes, counts = batch["stakes"], batch["counts"]
         points = claims[stakes["distance"]]
@@ -114,11 +110,11 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         )
         coins += _count(stakes["rows"])
         _require(coins <= MOST_ROWS, f"there are more than {MOST_ROWS} coins")
-        drawn = hashlib.shake_256(seed + link + _canonical(stakes)).digest(-(-used // 8))
+        drawn = hashlib.shake_256(seed + link + canonical(stakes)).digest(-(-used // 8))
         heads = (int.from_bytes(drawn, "little") & ((1 << used) - 1)).bit_count()
         wealth += _batch(stakes["members"], counts["members"], points, used, heads)
         rows += used
-        link = hashlib.sha256(link + _canonical([stakes, counts])).digest()
+        link = hashlib.sha256(link + canonical([stakes, counts])).digest()
         _require(link.hex() == batch["chain"], "the chain of digests breaks")
     _require(rows == _count(certificate["samples"]), "the number of rows is not that of the counts")
     _require(
@@ -265,7 +261,8 @@ def _count(value: Any) -> int:
     return value
 
 
-def _canonical(value: Any) -> bytes:
+def canonical(value: Any) -> bytes:
+    """A value as JSON bytes with sorted keys and no spaces, the form that is hashed."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 

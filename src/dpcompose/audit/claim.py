@@ -258,8 +258,6 @@ class AuditResult(Card):
         repeated: Whether a refutation rests on recurring answers of calls that were not isolated:
             had they been the worst ones for the bets, it would fail. It then concerns repeated
             calls, since a mechanism may legitimately return a stored answer.
-        silent: A description of the common failure if no call answered, so that nothing was
-            audited; otherwise empty.
         description: Whether the declared law satisfies the claim, in words; empty if none was
             declared.
     """
@@ -278,5 +276,4 @@ class AuditResult(Card):
     peak: float = 0.0
     description: str = ""
     unread: tuple[str, ...] = ()
-    silent: str = ""
     repeated: bool = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -341,21 +341,9 @@ SEEN, WHOLE, KIND = "worlds of the same answer before", "the whole answer", "typ
 """The names of the feature that remembers answers, and of hashes of outcomes and of their types."""
 
 
-class Learner(Protocol):
-    """An algorithm that fits a feature to past outcomes and their coins; its feature bets on later
-    outcomes only.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name of the features that this learner fits."""
-        ...
-
-    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
-        """A feature fitted to past outcomes and their coins; None if they are too few or
-        uninformative.
-        """
-        ...
+Learner = Callable[[Outcomes, np.ndarray], Feature | None]
+"""Fits a feature to past outcomes and their coins, which bets on later outcomes only; None if they are
+too few or uninformative."""
 
 
 def features_of(outcomes: Outcomes) -> tuple[Feature, ...]:

@@ -235,7 +235,7 @@ class Game:
         otherwise empty.
         """
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
-        common = next((each for each, _ in self.failed.most_common(1)), "no call ")
+        common = next((each for each, _ in self.failed.most_common(1)), "")
         return common.rpartition(" ")[0] if alike else ""  # without the hash of the outcome
 
     def repeated(self, source: Source) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.audit.feature import LETTER, Feature, bit, features_of, named, table_of
+from dpcompose.audit.check import MALFORMED
+from dpcompose.audit.feature import LETTER, Feature, Learner, bit, features_of, named, table_of
 from dpcompose.audit.outcome import CODES, FURTHER, LEAVES, LETTERS, Outcomes, Reals
 from dpcompose.errors import DomainError
 
@@ -25,33 +26,26 @@ TREE_LEAVES, CUTS, SMALLEST = 32, 15, 8
 """The most leaves of a tree, the cuts tried per feature, and the fewest rows in a leaf."""
 
 
-@dataclass(frozen=True)
-class Discriminant:
-    """A learner of the linear combination of coordinates that best separates the outcomes of the
-    two worlds.
+def discriminant(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
+    """Fit the linear combination of coordinates that best separates the outcomes of the two worlds.
 
     Mean difference and covariance give its weights, as in Fisher's linear discriminant.
     """
-
-    name: str = "linear discriminant"
-
-    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
-        outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
-        places = [path for path in table_of(outcomes).paths if not path.endswith(CODES)][:LEAVES]
-        if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
-            return None
-        rows = _columns(outcomes, places)
-        middle, spread = np.median(rows, axis=0), rows.std(axis=0)
-        spread[~(spread > 0)] = 1.0
-        scaled = np.clip((rows - middle) / spread, -10, 10)
-        apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
-        weights = cast(
-            "Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart)
-        )
-        numbers = {"middle": middle, "spread": spread, "weights": weights}
-        return remade(
-            self.name, {"places": places} | {name: _hex(each) for name, each in numbers.items()}
-        )
+    outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
+    places = [path for path in table_of(outcomes).paths if not path.endswith(CODES)][:LEAVES]
+    if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
+        return None
+    rows = _columns(outcomes, places)
+    middle, spread = np.median(rows, axis=0), rows.std(axis=0)
+    spread[~(spread > 0)] = 1.0
+    scaled = np.clip((rows - middle) / spread, -10, 10)
+    apart = scaled[coins].mean(axis=0) - scaled[~coins].mean(axis=0)
+    weights = cast("Reals", np.linalg.solve(np.cov(scaled.T) + 1e-3 * np.eye(len(places)), apart))
+    numbers = {"middle": middle, "spread": spread, "weights": weights}
+    return remade(
+        "linear discriminant",
+        {"places": places} | {name: _hex(each) for name, each in numbers.items()},
+    )
 
 
 def _direction(name: str, parameters: Mapping[str, Any]) -> Feature:
@@ -87,42 +81,34 @@ class _Leaf:
     path: tuple[tuple[int, float, bool], ...]
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A learner of a decision tree over the built-in features, whose leaves are joint events of
-    several features.
-    """
-
-    name: str = "tree"
-
-    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
-        outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(np.float64)
-        features = features_of(outcomes)
-        if len(outcomes) < LEAST or len(features) < 2:
-            return None
-        scores = [_ordered(feature.score(outcomes)) for feature in features]
-        waiting, done = [_Leaf(np.arange(len(coins)), ())], list[_Leaf]()
-        while waiting and len(waiting) + len(done) < TREE_LEAVES:
-            leaf = max(waiting, key=lambda each: len(each.rows))
-            waiting.remove(leaf)
-            cut = _best(scores, coins, leaf)
-            if cut is None:
-                done.append(leaf)
-                continue
-            place, value = cut
-            above = scores[place][leaf.rows] >= value
-            waiting += [
-                _Leaf(leaf.rows[above == up], (*leaf.path, (place, value, up)))
-                for up in (False, True)
-            ]
-        leaves = sorted([*waiting, *done], key=lambda each: float(coins[each.rows].mean()))
-        if len(leaves) < 2:
-            return None
-        paths = [
-            [[features[place].name, value.hex(), up] for place, value, up in leaf.path]
-            for leaf in leaves
+def tree(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
+    """Fit a decision tree over the built-in features, whose leaves are joint events of several features."""
+    outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(np.float64)
+    features = features_of(outcomes)
+    if len(outcomes) < LEAST or len(features) < 2:
+        return None
+    scores = [_ordered(feature.score(outcomes)) for feature in features]
+    waiting, done = [_Leaf(np.arange(len(coins)), ())], list[_Leaf]()
+    while waiting and len(waiting) + len(done) < TREE_LEAVES:
+        leaf = max(waiting, key=lambda each: len(each.rows))
+        waiting.remove(leaf)
+        cut = _best(scores, coins, leaf)
+        if cut is None:
+            done.append(leaf)
+            continue
+        place, value = cut
+        above = scores[place][leaf.rows] >= value
+        waiting += [
+            _Leaf(leaf.rows[above == up], (*leaf.path, (place, value, up))) for up in (False, True)
         ]
-        return remade(self.name, {"leaves": paths})
+    leaves = sorted([*waiting, *done], key=lambda each: float(coins[each.rows].mean()))
+    if len(leaves) < 2:
+        return None
+    paths = [
+        [[features[place].name, value.hex(), up] for place, value, up in leaf.path]
+        for leaf in leaves
+    ]
+    return remade("tree", {"leaves": paths})
 
 
 def _ranks(name: str, parameters: Mapping[str, Any]) -> Feature:
@@ -157,7 +143,7 @@ def remade(name: str, parameters: Mapping[str, Any]) -> Feature:
     """
     try:
         return _direction(name, parameters) if "places" in parameters else _ranks(name, parameters)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except MALFORMED as error:
         raise DomainError(
             "feature", name, f"the parameters of a linear discriminant or a tree ({error!r})"
         ) from None
@@ -213,24 +199,17 @@ WORTH = 4.0
 """The threshold of the information about the coin, in standard deviations above chance."""
 
 
-@dataclass(frozen=True)
-class Single:
-    """A learner of the single most informative coordinate, among those that no built-in feature
-    reads.
-    """
-
-    name: str = "single place"
-
-    def fit(self, outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
-        outcomes, coins = outcomes[-LATEST:], coins[-LATEST:].astype(bool)
-        if len(outcomes) < NEEDED or coins.all() or not coins.any():
-            return None
-        found, most = "", WORTH
-        for name, values in _places(outcomes, coins):
-            information = _information(values, coins)
-            if information > most:
-                found, most = name, information
-        return named(found) if found else None
+def single(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
+    """Choose the single most informative coordinate, among those that no built-in feature reads."""
+    outcomes, coins = outcomes[-LATEST:], coins[-LATEST:].astype(bool)
+    if len(outcomes) < NEEDED or coins.all() or not coins.any():
+        return None
+    found, most = "", WORTH
+    for name, values in _places(outcomes, coins):
+        information = _information(values, coins)
+        if information > most:
+            found, most = name, information
+    return named(found) if found else None
 
 
 def _places(outcomes: Outcomes, coins: np.ndarray) -> Iterator[tuple[str, Reals]]:
@@ -298,5 +277,5 @@ def _information(values: Reals, coins: np.ndarray) -> float:
     )
 
 
-LEARNERS = (Discriminant(), Tree(), Single())
+LEARNERS: tuple[Learner, ...] = (discriminant, tree, single)
 """The learners that the command line uses."""

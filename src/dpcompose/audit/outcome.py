@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from numbers import Number
@@ -74,8 +75,6 @@ _SCALARS = (Number, bool, np.generic, date, time, timedelta, range)
 MANY = f"numbers after the first {LEAVES + FURTHER:,}, but for a hash"
 LARGEST = 1 << 33
 """The largest size, in bytes, of the unpacked outcomes of a batch."""
-MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)  # fmt: skip
-"""The exceptions raised while reading a text that does not describe an outcome."""
 
 
 @runtime_checkable
@@ -130,16 +129,9 @@ class Outcome:
     unread: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(
-        cls, value: Any = None, *, failure: str = "", message: str = "", **beside: Any
-    ) -> Outcome:
-        """The outcome of a call that returned a value, or failed, with the text of side channels by
-        name.
-        """
-        reader = Reader.of(value)
-        for name, seen in beside.items():
-            reader.channel(seen, name)
-        return reader.outcome(failure, message)
+    def of(cls, value: Any = None, *, failure: str = "", message: str = "") -> Outcome:
+        """The outcome of a call that returned a value, or failed."""
+        return Reader.of(value).outcome(failure, message)
 
     @property
     def words(self) -> str:
@@ -212,11 +204,9 @@ class Reader:
 
     def outcome(self, failure: str = "", message: str = "") -> Outcome:
         """Everything that was read as an outcome."""
-        paths, numbers = tuple(self._paths), self._numbers.tobytes()
+        paths, numbers = _layout(*self._paths), self._numbers.tobytes()
         if paths == ("",) and self._kinds == ["float"] and not failure:
             return Outcome("", paths, numbers, (), float(mixed(np.array(self._numbers))[0]))
-        if len(_layouts) < LOOKED:
-            paths = _layouts.setdefault(paths, paths)
         if failure:
             self._digest.update(f"{failure}|{message}".encode("utf-8", "surrogatepass"))
         kinds = ",".join(dict.fromkeys(self._kinds[: 4 * LEAVES]))
@@ -454,20 +444,18 @@ class Reader:
         """
         text, arguments = text_of_error(value), value.args
         self._read(text, f"{path}.text", depth - 1)
-        plain = len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == text
-        behind = None if value.__context__ is value.__cause__ else value.__context__
         grouped = isinstance(value, BaseExceptionGroup)
-        inside = cast("BaseExceptionGroup[Any]", value).exceptions if grouped else ()
-        parts = {
-            "args": () if plain else arguments,
-            "cause": value.__cause__,
-            "context": behind,
-            "suppressed": value.__suppress_context__,
-            "exceptions": inside,
-        }
-        for name, part in parts.items():
-            if part:
-                self._read(part, f"{path}.{name}", depth - 1)
+        if len(arguments) != 1 or type(arguments[0]) is not str or arguments[0] != text:
+            self._read(arguments, f"{path}.args", depth - 1)
+        if value.__context__ is not value.__cause__:
+            self._read(value.__suppress_context__, f"{path}.suppressed", depth - 1)
+            self._read(value.__context__, f"{path}.context", depth - 1)
+        for name, behind in (
+            ("cause", value.__cause__),
+            ("exceptions", cast("Any", value).exceptions if grouped else None),
+        ):
+            if behind is not None:
+                self._read(behind, f"{path}.{name}", depth - 1)
         self._attributes(value, path, depth)
 
     def _reduced(self, value: Any, path: str, kind: str, depth: int) -> None:
@@ -517,7 +505,10 @@ class _FullError(Exception):
     """Raised when the parts of an answer that may be read are used up."""
 
 
-_layouts: dict[tuple[str, ...], tuple[str, ...]] = {}
+@lru_cache(LOOKED)
+def _layout(*paths: str) -> tuple[str, ...]:
+    """The paths of an outcome, as one object for all outcomes that have the same."""
+    return paths
 
 
 def _shown(value: Any) -> str:
@@ -576,11 +567,12 @@ def rows_of(values: Iterable[Any]) -> Outcomes:
 
 
 def outcome_of(row: Any) -> Outcome:
-    """The outcome that `Outcome.written` wrote; raises one of `MALFORMED` if the value is not of
+    """The outcome that `Outcome.written` wrote; raises one of `check.MALFORMED` if the value is not of
     that form.
     """
     if isinstance(row, str):
-        return Outcome.of(*struct.unpack("<d", bytes.fromhex(row)))
+        (number,) = array("d", bytes.fromhex(row))
+        return Outcome.of(number)
     if not isinstance(row, list) or len(cast("list[Any]", row)) != 8:
         raise ValueError("an outcome of an earlier version that is no number")
     kind, paths, numbers, texts, code, failure, message, unread = cast("list[Any]", row)
@@ -589,13 +581,10 @@ def outcome_of(row: Any) -> Outcome:
         raise ValueError("an outcome whose texts are no texts")
     if len(values) != 8 * len(paths):
         raise ValueError("paths and numbers differ in count")
-    (number,), heads = (
-        struct.unpack("<d", bytes.fromhex(code)),
-        ((str(a), str(b)) for a, b in texts),
-    )
+    (number,), heads = array("d", bytes.fromhex(code)), ((str(a), str(b)) for a, b in texts)
     counts = tuple((str(name), int(count)) for name, count in unread.items())
     failed = {"failure": failure, "message": message}
-    return Outcome(kind, tuple(paths), values, tuple(heads), number, unread=counts, **failed)
+    return Outcome(kind, _layout(*paths), values, tuple(heads), number, unread=counts, **failed)
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:

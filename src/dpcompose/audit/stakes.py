@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.audit.check import UNIT
 from dpcompose.audit.claim import Point
 from dpcompose.audit.outcome import Reals
 
@@ -113,8 +114,6 @@ class Cells:
         return " and ".join(text for text in (above, below) if text) or "is any number"
 
 
-UNIT = 1 << 50
-"""Stakes are stored as integers in units of 1 / UNIT."""
 FRACTIONS = np.concatenate(
     [
         1 - 0.5 ** np.array([8.0, 5.0, 3.0]),

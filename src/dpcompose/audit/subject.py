@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from functools import cached_property
 from types import FunctionType
@@ -23,7 +23,6 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
 from dpcompose.audit.claim import Pair
-from dpcompose.audit.feature import Feature, features_of
 from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
 from dpcompose.audit.worker import Maker, Worker
 from dpcompose.errors import DomainError
@@ -42,10 +41,6 @@ class Source(Protocol):
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """One outcome per coin, in order: row t is drawn on the dataset `pair[coins[t]]`."""
-        ...
-
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """Features that suit outcomes such as these, the first ones of a pair."""
         ...
 
 
@@ -146,10 +141,6 @@ class Subject:
         processes. A cache of the module outlives the instances of a maker.
         """
         return self.batch is not None or self.fresh is Fresh.PROCESS
-
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The built-in features that suit outcomes such as these."""
-        return features_of(outcomes)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         """One outcome per coin, in order, on the dataset of the pair that the coin selects.
@@ -273,10 +264,6 @@ class Samples:
     name: str = "samples"
     _used: list[int] = field(default_factory=lambda: [0, 0], compare=False, repr=False)
 
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The built-in features that suit outcomes such as these."""
-        return features_of(outcomes)
-
     def skip(self, coins: np.ndarray) -> None:
         """Skip the answers that an earlier run used for these coins."""
         self._used[:] = self._ends(coins)
@@ -360,24 +347,11 @@ class Transcripts:
         return Pair(World.ZERO, World.ONE)
 
     def draw(self, pair: Pair, coins: np.ndarray) -> Outcomes:
-        """One view per coin: the answers of all rounds, followed by the privacy loss."""
+        """One view per coin: the privacy loss, followed by the answers of all rounds."""
         rows = np.empty((len(coins), self.experiment.rounds + 1))
         for coin in (0, 1):
             asked = np.flatnonzero(coins == coin)
             if len(asked):
                 views = self.experiment.play(pair[coin], transcripts=len(asked), rng=self._rng)
-                rows[asked] = np.column_stack([views.answers.T, views.loss])
+                rows[asked] = np.column_stack([views.loss, views.answers.T])
         return rows
-
-    def features(self, outcomes: Outcomes) -> tuple[Feature, ...]:
-        """The privacy loss, and the built-in features of the answers."""
-        last = outcomes.shape[1] - 1
-        views = features_of(outcomes[:, :last])
-        loss = Feature(
-            "loss", lambda rows: rows[:, last], weight=sum(each.weight for each in views)
-        )
-        return (loss, *(replace(each, score=_of_answers(each, last)) for each in views))
-
-
-def _of_answers(feature: Feature, last: int) -> Callable[[Outcomes], Any]:
-    return lambda rows: feature.score(rows[:, :last])

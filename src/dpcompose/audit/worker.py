@@ -22,10 +22,10 @@ from typing import Any, cast
 import numpy as np
 
 from dpcompose.audit.calling import IMPORTING, NOT_ANEW, Calls, Dataset
+from dpcompose.audit.check import MALFORMED
 from dpcompose.audit.outcome import (
     ENDED,
     LARGEST,
-    MALFORMED,
     TIMEOUT,
     Outcome,
     Outcomes,

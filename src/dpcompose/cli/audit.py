@@ -74,7 +74,7 @@ def mechanism(
         certificate (FILE.json): Write the certificate.
         resume (FILE): Keep a journal in this file, and go on from it if it is there.
     """
-    from dpcompose.audit import Verdict, require_answers, text_of, usual_pairs
+    from dpcompose.audit import Verdict, text_of, usual_pairs
     from dpcompose.plan import adjacency as adjacency_of
     from dpcompose.report import document, page, pictures
 
@@ -93,7 +93,6 @@ def mechanism(
         subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
         seed=seed_of(seed), resume=resume, adjacency=related,
     )  # fmt: skip
-    require_answers(outcome, subject)
     stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
     stated["notes"] = tuple(sorted(subject.notes))
 
