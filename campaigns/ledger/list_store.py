@@ -15,6 +15,8 @@ from dpcompose.ledger.entry import Entry, Head, Record, now
 from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.store import closed
+from dpcompose.ledger.tables import balance_row, scope_row
+from dpcompose.ledger.text import encode
 
 
 @dataclass
@@ -158,5 +160,11 @@ class ListStore:
     def count(self, root: str) -> int:
         return len(self._entries.get(root, []))
 
-    def damage(self) -> Iterator[str]:
+    def state(self, root: str) -> Iterator[str]:
+        own = [node for node in self.nodes() if node.scope.root == root]
+        yield from sorted(encode([*scope_row(e.scope)[1:], *balance_row(e)[:3]]) for e in own)
+        facts = ((kind, name, text) for (of, kind, name), text in self._facts.items() if of == root)
+        yield from sorted(encode({"kind": k, "name": n, "value": v}) for k, n, v in facts)
+
+    def damage(self, *, pages: bool = True) -> Iterator[str]:
         return iter(())

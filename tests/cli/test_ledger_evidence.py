@@ -110,3 +110,18 @@ def test_a_charge_below_the_price_of_its_mechanism_is_found(ask: Ask) -> None:
     assert "charge 7 of 'world' paid less than the mechanism it names costs" in ask(
         "verify", status=1
     )
+
+
+def test_a_verification_that_begins_at_a_checkpoint(ask: Ask) -> None:
+    ask("checkpoint --key secret.key --out kept.txt --state kept.state")
+    with Ledger.open("l.db") as ledger:
+        Account(ledger, scope="world").charge(Gaussian(50.0), actor="Ada", key="later")
+    line = "verify --anchor kept.txt --trust public.key --state kept.state"
+    said = ask(line)
+    assert "the first 5 entries, which were signed, were not read again" in said
+    document = json.loads(ask(f"{line} --json"))
+    assert (document["since"], document["entries"]) == ({"world": 5}, 1)
+    Path("changed.state").write_text(Path("kept.state").read_text().replace("rho", "tho"))
+    assert "signed the state" in ask(line.replace("kept.state", "changed.state"), status=1)
+    assert "--anchor" in ask("verify --state kept.state", status=2)
+    assert "--state" in ask(line.replace("kept.state", "kept.txt"), status=2)

@@ -85,25 +85,34 @@ def announce(
             stdout(f"{printable(scope)}: {each.text} {'revoked' if revoke else 'announced'}\n")
 
 
-@command(files={"out": ()}, doing=None)
+@command(files={"out": (), "state": ()}, doing=None)
 def checkpoint(
     url: LedgerUrl,
     scope: Annotated[str | None, ARGUMENT] = None,
     key: SecretKey = None,
     out: Out = None,
+    state: Path | None = None,
 ) -> None:
     """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away.
 
     Args:
         scope ([SCOPE]): One top-level scope.
+        state (FILE): Write all balances and policies to a file, and sign their digest: `verify` can begin there.
     """
     with opened(url, reading=True) as ledger:
-        from dpcompose.ledger import Checkpoint
+        from dpcompose.ledger import Checkpoint, State
 
         signer = _secret(key)
         with ledger.moment() as moment:
             roots = moment.snapshot.roots() if scope is None else [scope]
-            notes = [Checkpoint.sign(moment.snapshot, root, signer).note for root in roots]
+            states = [] if state is None else [State.of(moment.snapshot, root) for root in roots]
+            digests = [each.digest for each in states] or [""] * len(roots)
+            notes = [
+                Checkpoint.sign(moment.snapshot, root, signer, state=digest).note
+                for root, digest in zip(roots, digests, strict=True)
+            ]
+    if state is not None:
+        write("--state", state, "\n".join(each.text for each in states))
     _written("".join(notes), out)
 
 

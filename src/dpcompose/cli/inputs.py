@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpcompose.plan import Plan
 
 LARGEST_TEXT = 10**7
+LARGEST_STATE = 10**9
 LARGEST_ANCHOR = 10**8
 """Bytes of an anchor, which has a line for each tree."""
 
@@ -113,16 +114,19 @@ def keys_of(trust: Sequence[str] | None) -> list[VerifierKey]:
     return [VerifierKey.read(line) for line in lines if line.strip()]
 
 
-def anchor_in(file: Path, trust: Sequence[str] | None) -> Anchor:
-    """The anchor or the checkpoints of a file."""
-    from dpcompose.ledger import Anchor, Checkpoint
+def anchor_in(file: Path, trust: Sequence[str] | None, state: Path | None = None) -> Anchor:
+    """The anchor or the checkpoints of a file, with the states of a file beside it."""
+    from dpcompose.ledger import Anchor, Checkpoint, State
 
     text, keys = read_text("--anchor", file, most=LARGEST_ANCHOR), keys_of(trust)
+    states = (
+        () if state is None else State.read_all(read_text("--state", state, most=LARGEST_STATE))
+    )
     try:
         return (
             Anchor.read(text.strip())
             if text.lstrip()[:1] == "{"
-            else Anchor((), Checkpoint.read_all(text, keys))
+            else Anchor((), Checkpoint.read_all(text, keys), states)
         )
     except DomainError:
         raise DomainError(

@@ -185,12 +185,14 @@ def verify(
     url: LedgerUrl,
     anchor: KeptAnchor = None,
     trust: TrustedKeys = None,
+    state: Path | None = None,
     keep: Path | None = None,
     restored: bool = False,
 ) -> Result:
     """Check every hash, decision, balance and price; with --anchor, also that no entry is gone.
 
     Args:
+        state (FILE): Begin at the checkpoints of --anchor, with the balances that `checkpoint --state` wrote.
         keep (FILE): Write the new anchor to a file.
         restored: Accept a file that was restored from a copy and may lack entries.
     """
@@ -198,11 +200,13 @@ def verify(
     from dpcompose.report import page
 
     with opened(url, restored=restored, reading=not restored) as ledger:
-        wanted = None if anchor is None else anchor_in(anchor, trust)
+        wanted = None if anchor is None else anchor_in(anchor, trust, state)
+        if wanted is None and state is not None:
+            raise DomainError("--state", str(state), "left out without --anchor")
         try:
             checked = ledger.verify(wanted, steps)
             steps("pricing charges anew", 0, 1)
-            if short := underpaid_charges(ledger):
+            if not checked.since and (short := underpaid_charges(ledger)):
                 raise TamperedError(short)
         except TamperedError as error:
             problems = list(error.problems)
@@ -215,6 +219,7 @@ def verify(
     if keep is not None:
         write("--keep", keep, new + "\n")
     counts = {"entries": checked.entries, "scopes": checked.scopes, "anchored": checked.anchored}
+    counts |= {"since": dict(checked.since)} if checked.since else {}
     return Result(
         lambda: {"ledger": url, "sound": True, **counts, "anchor": new},
         lambda: page(checked, where=url),

@@ -32,6 +32,7 @@ if True:
         root_of as root_of,
     )
     from .sqlite_connection import is_of_database as is_of_database
+    from .state import State as State
     from .text import (
         description_text as description_text,
         encode as encode,

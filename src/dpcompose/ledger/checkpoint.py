@@ -441,6 +441,16 @@ def consistency_ranges(size: int, start: int, stop: int) -> list[Range]:
     return [*consistency_ranges(size, split, stop), (start, split)]
 
 
+def complete_ranges(size: int) -> list[Range]:
+    """The largest complete subtrees of a tree of so many leaves, from the left."""
+    found: list[Range] = []
+    for power in range(size.bit_length() - 1, -1, -1):
+        start = found[-1][1] if found else 0
+        if size >> power & 1:
+            found.append((start, start + (1 << power)))
+    return found
+
+
 def named(ranges: Sequence[Range], hashes: Sequence[bytes]) -> dict[Range, bytes]:
     """The hashes of a proof by their subtrees.
 
@@ -475,6 +485,7 @@ def roots_from_consistency(
     return root_over(hashes.get, 0, size), root_over(hashes.get, 0, later)
 
 
+_STATE = "state "
 _NOTES = re.compile(r"(?:[^\n]+\n){3,}\n(?:\u2014 [^\n]*\n)+")
 _NUMBER = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
@@ -498,8 +509,8 @@ class Checkpoint:
     note: str
 
     @classmethod
-    def sign(cls, snapshot: Log, root: str, key: SigningKey) -> Checkpoint:
-        """A checkpoint of all entries of one top-level scope, now.
+    def sign(cls, snapshot: Log, root: str, key: SigningKey, *, state: str = "") -> Checkpoint:
+        """A checkpoint of all entries of one top-level scope, now; with the digest of its `State`, if that is named.
 
         Raises:
             DomainError: The scope is no top-level one, or has no entries.
@@ -514,6 +525,7 @@ class Checkpoint:
             )
         (top,) = TiledTree(snapshot, root).hashes([(0, size)])
         text = f"{key.name}/{root}\n{size}\n{b64encode(top).decode()}\n"
+        text += f"{_STATE}{state}\n" if state else ""
         return cls(root, size, top, key.verifier, key.sign(text))
 
     @classmethod
@@ -538,6 +550,12 @@ class Checkpoint:
                 f"what {signer.name!r} signed is no checkpoint of a top-level scope"
             )
         return cls(root, int(size), root_hash, signer, note)
+
+    @property
+    def state(self) -> str:
+        """The digest of the state after its entries; empty if none was signed."""
+        line = self.note.split("\n", 4)[3]
+        return line.removeprefix(_STATE) if line.startswith(_STATE) else ""
 
     @classmethod
     def read_all(cls, text: str, keys: Sequence[VerifierKey]) -> tuple[Checkpoint, ...]:

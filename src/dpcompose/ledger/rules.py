@@ -34,6 +34,10 @@ class Stored(Protocol):
         """The last entry below a top-level scope."""
         ...
 
+    def redemption(self, root: str, sequence: int) -> Entry | None:
+        """The entry that redeems the charge of that number."""
+        ...
+
     def fact(self, root: str, kind: str, name: str) -> str | None:
         """The fact of that kind and name in a tree, as JSON."""
         ...
@@ -48,10 +52,6 @@ class View(Stored, Protocol):
 
     def entry(self, root: str, sequence: int) -> Entry | None:
         """The entry of that number."""
-        ...
-
-    def redemption(self, root: str, sequence: int) -> Entry | None:
-        """The entry that redeems the charge of that number."""
         ...
 
     def time(self, root: str) -> str:

@@ -304,6 +304,11 @@ class SQLiteRows:
     def tables(self) -> set[str]:
         return {name for (name,) in self.run(_TABLES)}
 
+    def broken(self) -> Iterator[str]:
+        for (complaint,) in self.run("PRAGMA integrity_check"):
+            if complaint != "ok":
+                yield f"SQLite: {complaint}"
+
 
 def pool_of(path: Path, *, reading: bool = False) -> Pool[sqlite3.Connection]:
     """Connections for reads and migrations, with the same settings.
@@ -335,10 +340,7 @@ def are_in_place(files: Sequence[tuple[str, tuple[int, int]]]) -> bool:
 
 
 def damage_of(rows: Rows) -> Iterator[str]:
-    """Broken pages and indexes; tables, triggers and views that are not ours, or not as we made them."""
-    for (complaint,) in rows.run("PRAGMA integrity_check"):
-        if complaint != "ok":
-            yield f"SQLite: {complaint}"
+    """Tables, triggers and views that are not ours, or not as we made them."""
     (version,) = rows.row(LATEST) or (0,)
     with closing(sqlite3.connect(":memory:")) as connection:
         model = SQLiteRows(connection)

@@ -40,6 +40,10 @@ class Rows(Protocol):
         """The names of all tables."""
         ...
 
+    def broken(self) -> Iterator[str]:
+        """Pages and indexes that the database itself finds broken; it reads all of them."""
+        ...
+
 
 class Snapshot(Stored, Log, Protocol):
     """Everything stored, at one moment."""
@@ -50,6 +54,10 @@ class Snapshot(Stored, Log, Protocol):
 
     def has_facts(self) -> bool:
         """Whether the schema has facts and tiles; one of an earlier version can be read."""
+        ...
+
+    def state(self, root: str) -> Iterator[str]:
+        """Every scope of a tree with its balance as it is stored, and every fact: a line of JSON for each, sorted."""
         ...
 
     def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
@@ -76,8 +84,8 @@ class Snapshot(Stored, Log, Protocol):
         """How many records a top-level scope has."""
         ...
 
-    def damage(self) -> Iterator[str]:
-        """Faults that the store itself finds in its file: broken pages, foreign tables or triggers."""
+    def damage(self, *, pages: bool = True) -> Iterator[str]:
+        """Faults that the store itself finds in its file: foreign tables or triggers, and broken `pages`."""
         ...
 
 

@@ -15,6 +15,7 @@ from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 from dpcompose.ledger.store import Row, Rows
+from dpcompose.ledger.text import encode
 
 _COLUMNS: Mapping[str, tuple[int, str]] = {
     "migration": (1, "number INTEGER, name TEXT"),
@@ -186,6 +187,7 @@ TILE = "SELECT hashes, top FROM tile WHERE root = ? AND level = ? AND number = ?
 TOPS = "SELECT top FROM tile WHERE root = ? AND level = ? AND number >= ? AND number < ? ORDER BY number"
 TILES = "SELECT level, number, hashes, top FROM tile WHERE root = ? ORDER BY level, number"
 NEW_TILE = _insert("tile")
+FACTS_OF = "SELECT kind, name, value FROM fact WHERE root = ?"
 EVERY_FACT = "SELECT root, kind, name, value FROM fact"
 NEW_FACT = f"{_insert('fact')} ON CONFLICT (root, kind, name) DO UPDATE SET value = excluded.value"
 END_FACT = "DELETE FROM fact WHERE root = ? AND kind = ? AND name = ?"
@@ -374,6 +376,13 @@ class LedgerTables:
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
         return iter(self.rows.run(EVERY_FACT) if self.has_facts() else [])
 
+    def state(self, root: str) -> Iterator[str]:
+        rows = self.rows.run(f"{NODES} WHERE s.root = ?", (root,))
+        yield from sorted(encode(row[1:]) for row in rows)
+        facts = self.rows.run(FACTS_OF, (root,)) if self.has_facts() else []
+        named = ({"kind": kind, "name": name, "value": value} for kind, name, value in facts)
+        yield from sorted(map(encode, named))
+
     def has_facts(self) -> bool:
         if self._version == 0:
             (self._version,) = self.rows.row(LATEST) or (0,)
@@ -485,12 +494,13 @@ class LedgerTables:
         (count,) = self.rows.row(COUNT, (root,)) or (0,)
         return count
 
-    def damage(self) -> Iterator[str]:
+    def damage(self, *, pages: bool = True) -> Iterator[str]:
         steps = tuple(self.rows.run(RECORDED))
         if steps not in RECORDS_OF_STEPS and steps not in [each[:-1] for each in RECORDS_OF_STEPS]:
             yield "the record of migrations is not that of this version"
         yield from (f"{path}: a balance without a scope" for _, path in self.rows.run(ORPHANS))
         yield from self.inspect(self.rows)
+        yield from self.rows.broken() if pages else ()
 
     def write(self, batch: Batch) -> None:
         """Write what a batch changes."""

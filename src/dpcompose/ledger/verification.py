@@ -7,17 +7,30 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, Self
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import WIDTH, Checkpoint, Frontier, Tile, key_path, leaf_hash
+from dpcompose.ledger.checkpoint import (
+    WIDTH,
+    Checkpoint,
+    Frontier,
+    Tile,
+    TiledTree,
+    complete_ranges,
+    inclusion_ranges,
+    key_path,
+    leaf_hash,
+    root_from_inclusion,
+)
 from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
 from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
 from dpcompose.ledger.rules import Facts, Request, Statement
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
+from dpcompose.ledger.state import State
 from dpcompose.ledger.store import Snapshot
 from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
@@ -34,6 +47,63 @@ class DisagreementError(Exception):
     """A record that does not follow from those before it."""
 
 
+@dataclass(frozen=True)
+class Base:
+    """The signed end of the entries that a verification does not read again.
+
+    Args:
+        snapshot: The log.
+        checkpoint: What was signed.
+        state: The balances and facts at its end, whose digest was signed with it.
+    """
+
+    snapshot: Snapshot
+    checkpoint: Checkpoint
+    state: State
+
+    @cached_property
+    def tree(self) -> TiledTree:
+        """The tree of hashes, as its tiles have it."""
+        return TiledTree(self.snapshot, self.checkpoint.root)
+
+    def entry(self, sequence: int) -> Entry:
+        """An entry under the checkpoint.
+
+        Raises:
+            DisagreementError: The stored one is not what was signed.
+        """
+        root, size = self.checkpoint.root, self.checkpoint.size
+        path = self.tree.hashes(inclusion_ranges(sequence - 1, 0, size))
+        for record in self.snapshot.records(root, after=sequence - 1, limit=1):
+            leaf, is_next = leaf_hash(record.body), record.sequence == sequence
+            top = root_from_inclusion(leaf, sequence - 1, size, path)
+            if is_next and top == self.checkpoint.root_hash:
+                return Entry(record.body, sha256(record.body.encode()).hexdigest())
+        raise DisagreementError(f"rests on entry {sequence}, which is not the one that was signed")
+
+    def frontier(self, heads: Mapping[int, Head], signed: Mapping[int, set[bytes]]) -> Frontier:
+        """The tree of the signed entries, which have these heads and roots.
+
+        Raises:
+            DisagreementError: Or other ones.
+        """
+        size = self.checkpoint.size
+        for number, roots in signed.items():
+            same = number > size or roots == {*self.tree.hashes([(0, number)])}
+            _demand(same, f"comes after {number} that are not those of the checkpoint")
+        for number, head in heads.items():
+            same = number > size or self.entry(number).hash == head.hash
+            _demand(same, f"comes after entry {number}, which is not the one that the anchor has")
+        return Frontier(size, self.tree.hashes(complete_ranges(size)))
+
+    def require_unredeemed(self, path: str, actor: str, sequence: int, redemption: int) -> None:
+        """Raise DisagreementError unless an entry redeems a signed charge of its actor, and no other does."""
+        charge, own = self.entry(sequence), self.snapshot.redemption(self.state.root, sequence)
+        is_charge = (charge.kind, charge.scope, charge.actor) == (Entry.GRANTED, path, actor)
+        _demand(is_charge, "redeems what is no charge of its actor")
+        _demand(own is not None and own.sequence == redemption, "redeems what was redeemed before")
+
+
 @dataclass
 class Replay:
     """One chain, followed from its first entry.
@@ -46,6 +116,7 @@ class Replay:
         form: Its version: no entry has an earlier one than those before it.
         last_time: Its recorded time.
         stated: The facts as they must be, by kind and name.
+        base: The entries that are not followed, if it begins after some.
     """
 
     root: str
@@ -55,9 +126,32 @@ class Replay:
     form: int = 1
     last_time: str = ""
     stated: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    base: Base | None = None
     _keys: set[str] = field(default_factory=set[str])
     _charged: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _unredeemed: array[int] = field(default_factory=lambda: array("q", [0]))
+
+    @classmethod
+    def after(cls, base: Base) -> Self:
+        """The chain after the entries under a checkpoint.
+
+        Raises:
+            DisagreementError: The log, its tiles or the state are not what was signed.
+        """
+        root, size = base.checkpoint.root, base.checkpoint.size
+        own = (base.state.root, base.state.size, base.state.digest)
+        _demand(own == (root, size, base.checkpoint.state), "has another state than was signed")
+        _demand(base.snapshot.head(root).sequence >= size, f"is missing, and {size} were signed")
+        last = base.entry(size)
+        stated: dict[str, dict[str, str]] = {}
+        for kind, name, text in base.state.facts:
+            stated.setdefault(kind, {})[name] = text
+        head, form = Head(size, last.hash), last.fields["version"]
+        skipped = array("q", bytes(8 * (size + 1)))
+        key = key_path(root, base.checkpoint.signer)
+        node = base.state.node(key)
+        closed = {key: size} if node is not None and node.closed else {}
+        return cls(root, {}, closed, head, form, last.time, stated, base, _unredeemed=skipped)
 
     def follow(self, record: Record) -> None:
         """Check one more record against all before it, and make its change.
@@ -97,9 +191,7 @@ class Replay:
             return False
         if self.last.sequence < end.sequence:
             return True
-        nodes = snapshot.nodes_between(self.root, f"{self.root}0")
-        own = (node for node in nodes if root_of(node.scope.path) == self.root)
-        return self.last == end and not list(differences(self.balances, own))
+        return self.last == end and not list(self.differences(snapshot))
 
     def _follow(self, record: Record, fields: dict[str, Any]) -> None:
         _demand(record.sequence == self.last.sequence + 1, f"follows {self.last.sequence}")
@@ -114,6 +206,9 @@ class Replay:
         if record.key is not None:
             _demand(record.key not in self._keys, "uses a key again")
             self._keys.add(record.key)
+            if self.base is not None:
+                first = self.base.snapshot.keyed(self.root, record.key)
+                _demand(first == record.entry, "uses a key again")
         if fields["kind"] in _NAMES:
             _demand(fields.keys() in _NAMES[fields["kind"]], "is not what rules decide")
         if fields["kind"] == Entry.GRANTED:
@@ -151,6 +246,10 @@ class Replay:
 
     def _redeemed(self, path: str, actor: str, sequence: int) -> None:
         _demand(0 < sequence < len(self._unredeemed), "redeems what is not there")
+        if self.base is not None and sequence <= self.base.state.size:
+            self.base.require_unredeemed(path, actor, sequence, self.last.sequence + 1)
+            self._unredeemed.append(0)
+            return
         charge = self._charged.get((path, actor))
         _demand(
             self._unredeemed[sequence] == charge,
@@ -179,7 +278,24 @@ class Replay:
                 self.stated.setdefault(kind, {})[name] = text
 
     def node(self, path: str) -> AccountNode | None:
-        return self.balances.get(path)
+        node = self.balances.get(path)
+        return self.base.state.node(path) if node is None and self.base is not None else node
+
+    def differences(self, snapshot: Snapshot) -> Iterator[str]:
+        """Where the stored scopes and balances of the tree are not those that the entries give."""
+        if self.base is None:
+            nodes = snapshot.nodes_between(self.root, f"{self.root}0")
+            own = (node for node in nodes if root_of(node.scope.path) == self.root)
+            yield from differences(self.balances, own)
+            return
+        before, now = self.base.state, State.of(snapshot, self.root)
+        if before.scopes.keys() - now.scopes.keys():
+            yield f"{self.root}: scopes that the checkpoint has are missing"
+        # What was neither changed nor read by an entry since is the same text.
+        lines = before.scopes.items() ^ now.scopes.items()
+        paths = {*self.balances, *(path for path, _ in lines)}
+        expected = {path: node for path in paths if (node := self.node(path)) is not None}
+        yield from differences(expected, (n for p in paths if (n := now.node(p)) is not None))
 
     def fact(self, root: str, kind: str, name: str) -> str | None:
         return self.stated.get(kind, {}).get(name)
@@ -254,10 +370,12 @@ class Anchor:
     Args:
         heads: By top-level scope.
         checkpoints: Roots that were signed, beside heads or in place of them.
+        states: Of checkpoints: a verification begins there.
     """
 
     heads: tuple[tuple[str, Head], ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
+    states: tuple[State, ...] = ()
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Anchor:
@@ -272,7 +390,17 @@ class Anchor:
     def of_root(self, root: str) -> Anchor:
         """The part that is about one top-level scope."""
         heads = tuple((name, head) for name, head in self.heads if name == root)
-        return Anchor(heads, tuple(each for each in self.checkpoints if each.root == root))
+        own = tuple(each for each in self.checkpoints if each.root == root)
+        return Anchor(heads, own, tuple(each for each in self.states if each.root == root))
+
+    def base(self, snapshot: Snapshot) -> Base | None:
+        """The last of the checkpoints with a state, of one tree; None if there is none."""
+        signed = {each.state: each for each in self.checkpoints}
+        own = [each for each in self.states if each.digest in signed]
+        if not own:
+            return None
+        last = max(own, key=lambda each: each.size)
+        return Base(snapshot, signed[last.digest], last)
 
     @classmethod
     def read(cls, text: str) -> Anchor:
@@ -322,12 +450,14 @@ class Verification(Card):
         scopes: How many scopes have the balance that their entries give.
         anchor: The heads that were reached; keep them elsewhere.
         anchored: Whether an earlier anchor was given, and found again.
+        since: The entries of each tree that were not read again, because a checkpoint has the state after them.
     """
 
     entries: int
     scopes: int
     anchor: Anchor
     anchored: bool
+    since: tuple[tuple[str, int], ...] = ()
 
 
 def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | None) -> Verification:
@@ -342,24 +472,40 @@ def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | No
 
 
 def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | None) -> Verification:
-    damage = list(snapshot.damage())
-    found = followed(snapshot, Anchor() if anchor is None else anchor, progress)
+    wanted = Anchor() if anchor is None else anchor
+    damage = list(snapshot.damage(pages=not wanted.states))
+    signed = {each.state for each in wanted.checkpoints} - {""}
+    damage += [
+        f"{each.root}: none of the checkpoints signed the state after {each.size} entries"
+        for each in wanted.states
+        if each.digest not in signed
+    ]
+    found = followed(snapshot, wanted, progress)
+    bases = {root: each.base for root, each in found.replays.items() if each.base is not None}
     problems = damage + found.problems
     if not problems:
-        problems += differences(found.balances, snapshot.nodes())
+        if bases:
+            for replay in found.replays.values():
+                problems += replay.differences(snapshot)
+        else:
+            problems += differences(found.balances, snapshot.nodes())
         if set(snapshot.every_fact()) != found.facts:
             problems.append("the facts that are stored are not those that the entries state")
         problems += [
             f"{root}: the tiles of hashes are not those of its entries"
-            for root in snapshot.roots()
+            for root in found.replays.keys() - bases.keys()
             if snapshot.has_facts()
             and snapshot.count(root) >= WIDTH
             and not tiles_agree(snapshot, root)
         ]
     if problems:
         raise TamperedError(problems)
-    heads = Anchor(tuple(found.heads))
-    return Verification(found.entries, len(found.balances), heads, anchor is not None)
+    since = tuple((root, base.state.size) for root, base in bases.items())
+    entries = sum(head.sequence for _, head in found.heads) - sum(size for _, size in since)
+    scopes = len(
+        {*found.balances, *(each for base in bases.values() for each in base.state.scopes)}
+    )
+    return Verification(entries, scopes, Anchor(found.heads), anchor is not None, since)
 
 
 def tiles_agree(snapshot: Snapshot, root: str) -> bool:
@@ -383,34 +529,44 @@ class Followed:
     """The chains of a ledger, each followed up to the first thing that is wrong.
 
     Args:
-        balances: The nodes as they must be.
-        heads: The entries that were reached.
+        replays: By top-level scope.
         problems: In words; none if every chain is sound.
-        entries: How many were followed.
-        facts: As they must be.
     """
 
-    balances: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
-    heads: list[tuple[str, Head]] = field(default_factory=list[tuple[str, Head]])
+    replays: dict[str, Replay] = field(default_factory=dict[str, Replay])
     problems: list[str] = field(default_factory=list[str])
-    entries: int = 0
-    facts: set[tuple[str, str, str, str]] = field(default_factory=set[tuple[str, str, str, str]])
+
+    @property
+    def balances(self) -> dict[str, AccountNode]:
+        """The nodes as they must be, but those that no entry that was followed is about."""
+        return {path: node for own in self.replays.values() for path, node in own.balances.items()}
+
+    @property
+    def heads(self) -> tuple[tuple[str, Head], ...]:
+        """The entries that were reached."""
+        return tuple((root, replay.last) for root, replay in self.replays.items())
+
+    @property
+    def facts(self) -> set[tuple[str, str, str, str]]:
+        """The facts as they must be."""
+        return {
+            (root, kind, *each)
+            for root, replay in self.replays.items()
+            for kind, named in replay.stated.items()
+            for each in named.items()
+        }
 
 
 def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> Followed:
     """Follow every chain and compare it with an anchor; balances, and the store itself, are not looked at."""
-    found, total = Followed(), sum(snapshot.count(root) for root in snapshot.roots())
-    for root in snapshot.roots():
-        replay, problems = _followed(
-            snapshot, root, anchor.of_root(root), progress, found.entries, total
-        )
+    found, roots = Followed(), snapshot.roots()
+    total, done = sum(snapshot.head(root).sequence for root in roots), 0
+    for root in roots:
+        replay, problems = _followed(snapshot, root, anchor.of_root(root), progress, done, total)
         found.problems += problems
-        found.balances |= replay.balances
-        found.heads.append((root, replay.last))
-        own = replay.stated.items()
-        found.facts |= {(root, kind, *each) for kind, named in own for each in named.items()}
-        found.entries += replay.last.sequence
-    missing = anchor.roots - {root for root, _ in found.heads}
+        found.replays[root] = replay
+        done += replay.last.sequence
+    missing = anchor.roots - {*roots}
     found.problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
     return found
 
@@ -419,13 +575,18 @@ def _followed(
     snapshot: Snapshot, root: str, wanted: Anchor, progress: Progress | None, done: int, total: int
 ) -> tuple[Replay, list[str]]:
     """The chain of one top-level scope, and what is wrong with it, up to the first thing."""
-    replay, tree = Replay(root), Frontier()
+    replay, tree, base = Replay(root), Frontier(), wanted.base(snapshot)
     heads = {head.sequence: head for _, head in wanted.heads}
     signed = {
         size: {c.root_hash for c in wanted.checkpoints if c.size == size}
         for size in {each.size for each in wanted.checkpoints}
     }
-    for record in snapshot.records(root, after=0, limit=None):
+    if base is not None:
+        try:
+            replay, tree = Replay.after(base), base.frontier(heads, signed)
+        except DisagreementError as disagreement:
+            return replay, [f"{root}: entry {base.state.size} {disagreement}"]
+    for record in snapshot.records(root, after=replay.last.sequence, limit=None):
         if progress is not None and replay.last.sequence % STEP == 0:
             progress(f"verifying {root}", done + replay.last.sequence, total)
         try:
@@ -443,6 +604,8 @@ def _followed(
     last = max((*heads, *signed), default=0)
     if replay.last.sequence < last:
         return replay, [f"{root}: ends at entry {replay.last.sequence}, the anchor has {last}"]
+    if base is not None and base.tree.hashes([(0, tree.size)]) != [tree.root]:
+        return replay, [f"{root}: the tiles of hashes are not those of its entries"]
     return replay, [problem for each in wanted.checkpoints for problem in _revoked(each, replay)]
 
 

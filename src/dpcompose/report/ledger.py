@@ -339,6 +339,10 @@ def verification_page(result: Verification, *, where: str = "The ledger") -> Pag
     ]
     unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
     notes = () if result.anchored else (unseen,)
+    notes += tuple(
+        f"{root}: the first {size:,} entries, which were signed, were not read again, nor their prices."
+        for root, size in result.since
+    )
     agrees = "Every hash, every decision and every balance agrees"
     return Page(
         where,
