@@ -164,7 +164,7 @@ def _result(
 
 
 KEPT = "the declared law keeps the claim"
-LAWS = {
+LAWS: dict[tuple[bool | None, bool], str] = {
     (None, False): "",
     (False, False): "the declared law is not certified to keep the claim",
     (True, True): f"{KEPT}, and the code does not: one of them, or dpcompose, is wrong",
