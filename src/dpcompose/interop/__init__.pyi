@@ -1,5 +1,4 @@
 if True:
-    from .guard import TrainingHistory as TrainingHistory
     from .imported import import_plan as import_plan
     from .privacy_document import (
         LARGEST as LARGEST,

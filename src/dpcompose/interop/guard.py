@@ -29,7 +29,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 from dpcompose import check
 from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
 from dpcompose.adaptive import Budget, Filter, MenuFilter, shown
-from dpcompose.composition import Composable, Composition, compose
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
@@ -44,42 +44,13 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Entry, Kind, Ledger, Receipt
 from dpcompose.mechanisms import Gaussian, parse, serialize
-from dpcompose.pictured import Card
+from dpcompose.plan import TrainingHistory, first_steps
 from dpcompose.values import Adjacency, Bound
 
 TYPED = 1 + 1e-12
 """A filter for a target written in decimals satisfies it up to double rounding."""
 ORDERS = (1.0, 0.7, 0.45)
 """Renyi orders less 1, of the best one for much noise: lower orders suit less noise."""
-
-
-@dataclass(frozen=True)
-class TrainingHistory(Card):
-    """The certified epsilon after increasing numbers of training steps.
-
-    Args:
-        steps: The numbers of charged steps, increasing.
-        epsilon: The certified epsilon of the first steps, one bound for each of these numbers.
-        delta: The delta at which epsilon is computed.
-        target: The epsilon of the budget, in nats.
-        holds: A sentence that states the condition under which these numbers hold.
-    """
-
-    steps: tuple[int, ...]
-    epsilon: tuple[Bound, ...]
-    delta: float
-    target: float
-    holds: str = CHOSEN
-
-
-def first(charges: Sequence[tuple[Composable, int]], steps: int) -> Composition:
-    """The composition of the first `steps` mechanisms of a list with counts."""
-    taken: list[Composable] = []
-    for mechanism, times in charges:
-        if now := min(times, steps):
-            taken.append(mechanism * now)
-        steps -= now
-    return compose(*taken)
 
 
 Answer = TypeVar("Answer")
@@ -284,7 +255,7 @@ class TrainingGuard:
                 afterwards would not be covered by delta.
         """
         phases = [self._phase(item) for item in schedule]
-        whole = first(phases, sum(steps for _, steps in phases))
+        whole = first_steps(phases, sum(steps for _, steps in phases))
         if not whole.parts:
             raise DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
         self._require_own_process()
@@ -366,15 +337,15 @@ class TrainingGuard:
         """The certified epsilon at up to `points` evenly spaced numbers of charged steps; see
         `epsilon`.
         """
-        points = check.count("points", points, least=1)
-        charges = self._all_charges()
-        whole = sum(times for _, times in charges)
-        steps = sorted({whole * point // points for point in range(1, points + 1)} - {0})
-        epsilon = [
-            first(charges, each).epsilon(delta=self.delta, adjacency=self.adjacency)
-            for each in steps
-        ]
-        return TrainingHistory(tuple(steps), tuple(epsilon), self.delta, self.target)
+        charges, adjacency = self._all_charges(), self.adjacency
+        return TrainingHistory.of(
+            charges,
+            self.delta,
+            adjacency=adjacency,
+            points=points,
+            target=self.target,
+            holds=CHOSEN,
+        )
 
     def _for_kind(self, mechanism: Composable) -> MenuFilter | None:
         """The filter of a scope that is opened for one kind of step; None if none grants it once."""
@@ -577,7 +548,9 @@ class TrainingGuard:
     ) -> int:
         """The largest number of first steps of a schedule that fits the budget as one charge."""
         steps = range(1, sum(steps for _, steps in phases))
-        return bisect(steps, False, key=lambda each: not self._room(first(phases, each), delta))
+        return bisect(
+            steps, False, key=lambda each: not self._room(first_steps(phases, each), delta)
+        )
 
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:

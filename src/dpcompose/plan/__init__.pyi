@@ -5,6 +5,7 @@ from .account import (
     PlanAccount as PlanAccount,
     PlanCalibration as PlanCalibration,
     PlanRisk as PlanRisk,
+    TrainingHistory as TrainingHistory,
     account as account,
     calibrate as calibrate,
     over_delta as over_delta,
@@ -14,6 +15,7 @@ from .account import (
 from .plan import Plan as Plan, PlanEntry as PlanEntry, PlanQuestion as PlanQuestion
 
 if True:
+    from .account import first_steps as first_steps
     from .schema import (
         COMPOSITION as COMPOSITION,
         MECHANISMS as MECHANISMS,

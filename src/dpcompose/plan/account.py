@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.composition import (
     ATTACKS,
     Calibration,
     Comparison,
+    Composable,
     Composition,
     Risk,
     calibrate as calibrated,
@@ -394,6 +395,68 @@ class Growth:
     stops: tuple[int, ...]
     delta: float
     curves: tuple[EpsilonCurve, ...]
+
+
+@dataclass(frozen=True)
+class TrainingHistory(Card):
+    """The certified epsilon after increasing numbers of steps, such as those of a training.
+
+    Args:
+        steps: The numbers of steps, increasing.
+        epsilon: The certified epsilon of the first steps, one bound for each of these numbers.
+        delta: The delta at which epsilon is computed.
+        target: The epsilon of the budget, in nats; None if there is none.
+        holds: A sentence that states the condition under which these numbers hold.
+    """
+
+    steps: tuple[int, ...]
+    epsilon: tuple[Bound, ...]
+    delta: float
+    target: float | None = None
+    holds: str = "All steps were fixed beforehand."
+
+    @classmethod
+    def of(
+        cls,
+        steps: Sequence[tuple[Composable, int]],
+        delta: float,
+        *,
+        adjacency: Adjacency,
+        points: int = POINTS,
+        progress: Progress | None = None,
+        **others: Any,
+    ) -> Self:
+        """The history of a list of mechanisms with counts, at up to `points` evenly spaced numbers
+        of steps.
+
+        Args:
+            steps: The mechanisms in their order.
+            delta: The delta at which epsilon is computed.
+            adjacency: The neighboring relation.
+            points: The largest number of numbers of steps.
+            progress: Called before each of them.
+            others: The fields `target` and `holds`.
+        """
+        points = check.count("points", points, least=1)
+        whole = sum(times for _, times in steps)
+        counts = sorted({whole * point // points for point in range(1, points + 1)} - {0})
+        bounds: list[Bound] = []
+        for count in counts:
+            if progress is not None:
+                progress(f"epsilon of {count:,} steps", len(bounds), len(counts))
+            part = first_steps(steps, count)
+            bounds.append(part.epsilon(delta=delta, adjacency=adjacency))
+        return cls(tuple(counts), tuple(bounds), delta, **others)
+
+
+def first_steps(steps: Sequence[tuple[Composable, int]], count: int) -> Composition:
+    """The composition of the first `count` mechanisms of a list with counts."""
+    taken: list[Composable] = []
+    for mechanism, times in steps:
+        if now := min(times, count):
+            taken.append(mechanism * now)
+        count -= now
+    return compose(*taken)
 
 
 def drawn_delta(account: PlanAccount) -> float:

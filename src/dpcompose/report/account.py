@@ -19,6 +19,7 @@ from dpcompose.plan import (
     PlanCalibration,
     PlanEntry,
     PlanRisk,
+    TrainingHistory,
     over_delta,
     over_times,
 )
@@ -35,6 +36,7 @@ from dpcompose.report.number import (
     trimmed,
 )
 from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
+from dpcompose.report.training import training_pictures
 from dpcompose.values import Adjacency, Bound
 
 if TYPE_CHECKING:
@@ -409,10 +411,19 @@ def account_pictures(
     risk: PlanRisk | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[Picture, ...]:
-    """The gain of an attacker, epsilon over delta, and its growth under each theorem; the curves are computed."""
+    """The gain of an attacker, epsilon over delta and over the steps in the plan's order, with the budget's line, and
+    its growth under each theorem; the curves are computed.
+    """
     growth = over_times(account, progress=progress)
     curve = over_delta(account, progress=progress)
     attack: list[Picture] = []
+    steps = TrainingHistory.of(
+        [(entry.mechanism, entry.times) for entry in account.plan.entries],
+        growth.delta,
+        adjacency=account.plan.adjacency,
+        progress=progress,
+        target=account.limit if account.question.computed == "epsilon" else None,
+    )
     if risk is not None:
         draw = partial(_draw_risk, risk)
         attack.append(Picture("What an attacker gains", _UNREACHED, draw))
@@ -423,6 +434,7 @@ def account_pictures(
             "The certified epsilon for every delta; the mark is the question that was asked.",
             lambda axes: _draw_profile(axes, curve, growth.delta),
         ),
+        *(training_pictures(steps) if len(steps.steps) > 1 else ()),
         Picture(
             "How epsilon grows",
             f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",

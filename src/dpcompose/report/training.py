@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dpcompose.interop import TrainingHistory
+from dpcompose.plan import TrainingHistory
 from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly, interval
 from dpcompose.report.picture import INK, Picture, band, style
@@ -21,11 +21,14 @@ def training_pictures(history: TrainingHistory) -> tuple[Picture]:
     def draw(axes: Axes) -> None:
         lower, upper = ([getattr(e, end) for e in history.epsilon] for end in ("lower", "upper"))
         band(axes, history.steps, lower, upper, "no step was charged")
-        axes.axhline(history.target, color=INK, linewidth=0.8, linestyle=":", label="the budget")
+        if history.target is not None:
+            line: Any = {"color": INK, "linewidth": 0.8, "linestyle": ":", "label": "the budget"}
+            axes.axhline(history.target, **line)
         axes.set(xlabel="steps", ylabel="epsilon", title=title, ylim=(0, None))
         style(axes, "lower right")
 
-    return (Picture("Epsilon over steps", f"{title}; the dotted line is the budget.", draw),)
+    budget = "" if history.target is None else "; the dotted line is the budget"
+    return (Picture("Epsilon over steps", f"{title}{budget}.", draw),)
 
 
 def training_page(history: TrainingHistory) -> Page:
@@ -37,9 +40,8 @@ def training_page(history: TrainingHistory) -> Page:
     )
     at = f"at delta = {exactly(history.delta)}"
     headline = f"epsilon <= {above(last.upper)} {at}" if last else "no step was charged"
-    facts = (
-        ("budget", f"epsilon {exactly(history.target)} {at}"),
-        ("holds", history.holds),
-    )
+    facts = (("holds", history.holds),)
+    if history.target is not None:
+        facts = (("budget", f"epsilon {exactly(history.target)} {at}"), *facts)
     table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
     return Page("Training", headline, "plain", facts, (table,) if rows else ())
