@@ -21,14 +21,15 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 from campaigns.ledger.processes import fork
+from dpcompose.account import Account
 from dpcompose.errors import AlreadyRedeemedError
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
@@ -98,40 +99,44 @@ class Worker:
 
     def _changes(self, reached: Callable[[str], None], step: Callable[[], int]) -> list[Any]:
         """The kills between charge, redemption and step, and what the control breaks."""
-        charge, redeem, end = TrainingGuard._charge, TrainingGuard._redeem, TrainingGuard.end
+        receipt, redeem, whole = TrainingGuard._receipt, TrainingGuard._redeem, TrainingGuard.step
+        charge = Account.charge
         late: list[Any] = []
 
-        def charged(
-            guard: TrainingGuard, mechanism: Any, delta: Any, *, key: str, note: Any
-        ) -> Any:
-            if self.weakness == CONTROLS[1]:
-                key = f"{self.run}/{step()}"
-                note = {"run": self.run}
-            receipt = charge(guard, mechanism, delta, key=key, note=note)
-            reached(CHARGED)
-            return receipt
+        def numbered(account: Account, mechanism: Any, **options: Any) -> Any:
+            same = {"key": f"{self.run}/{step()}", "description": {"run": self.run}}
+            return charge(account, mechanism, **(options | same))
 
-        def redeemed(guard: TrainingGuard, receipt: Any) -> None:
+        def charged(guard: TrainingGuard, mechanism: Any, delta: Any) -> Any:
+            own = receipt(guard, mechanism, delta)
+            reached(CHARGED)
+            return own
+
+        def redeemed(guard: TrainingGuard, own: Any) -> None:
             if self.weakness == CONTROLS[0]:
-                late.append((guard, receipt))
+                late.append((guard, own))
                 return
             try:
-                redeem(guard, receipt)
+                redeem(guard, own)
             except AlreadyRedeemedError:
                 if self.weakness != CONTROLS[1]:
                     raise
             reached(REDEEMED_ALREADY)
 
-        def ended(guard: TrainingGuard, **kind: Any) -> None:
+        @contextmanager
+        def stepped(guard: TrainingGuard, **kind: Any) -> Iterator[None]:
+            with whole(guard, **kind):
+                yield
             while late:
                 redeem(*late.pop())
-            end(guard, **kind)
 
         changes = [
-            patch.object(TrainingGuard, "_charge", charged),
+            patch.object(TrainingGuard, "_receipt", charged),
             patch.object(TrainingGuard, "_redeem", redeemed),
         ]
-        changes.append(patch.object(TrainingGuard, "end", ended))
+        changes.append(patch.object(TrainingGuard, "step", stepped))
+        if self.weakness == CONTROLS[1]:
+            changes.append(patch.object(Account, "charge", numbered))
         if self.weakness == CONTROLS[2]:
             changes.append(patch.object(TrainingGuard, "_resumed", lambda *_: None))
         return changes

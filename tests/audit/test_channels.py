@@ -16,8 +16,9 @@ import pytest
 
 from dpcompose import BlackBox
 from dpcompose.audit import Outcome, Pair, Subject, Verdict, audit
+from dpcompose.audit.game import outcomes_of, text_of_outcomes
 from dpcompose.audit.learned import LEARNERS
-from dpcompose.audit.outcome import Reader, outcomes_of, rows_of, text_of_outcomes
+from dpcompose.audit.outcome import Reader, rows_of
 from dpcompose.audit.subject import Fresh
 
 PAIR = Pair((), (1.0,))

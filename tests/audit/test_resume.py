@@ -15,13 +15,12 @@ from dpcompose.audit import Moment, Outcome, Pair, Subject, Verdict, again, audi
 from dpcompose.audit.certificate import text_of
 from dpcompose.audit.check import MALFORMED
 from dpcompose.audit.feature import features_of, named
+from dpcompose.audit.game import outcomes_of, text_of_outcomes
 from dpcompose.audit.learned import LEARNERS, remade
 from dpcompose.audit.outcome import (
     TIMEOUT,
     outcome_of,
-    outcomes_of,
     rows_of,
-    text_of_outcomes,
 )
 from dpcompose.errors import DomainError
 

@@ -13,8 +13,9 @@ import pytest
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.feature import named
+from dpcompose.audit.game import outcomes_of, text_of_outcomes
 from dpcompose.audit.learned import LEARNERS, single
-from dpcompose.audit.outcome import outcomes_of, rows_of, text_of_outcomes
+from dpcompose.audit.outcome import rows_of
 
 LIKELY = 0.9
 """With that probability an answer tells the datum; e^1 / (1 + e^1) is allowed."""

@@ -428,7 +428,7 @@ class BudgetArguments:
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
         if self.filter in (None, "budget"):
             return self._budget(self.only)
-        if self.filter not in FILTERS:
+        if self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
             return self._menu()

@@ -24,7 +24,6 @@ from dpcompose.adaptive.amount import (
     written,
 )
 from dpcompose.adaptive.pricing import Remainder
-from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -33,6 +32,7 @@ from dpcompose.guarantee import (
     Priced,
     RenyiDP,
     TypedAmounts,
+    gaussian_epsilon,
     gaussian_mu,
     lossless_epsilon,
 )
@@ -55,6 +55,7 @@ from dpcompose.values import (
 )
 
 if TYPE_CHECKING:
+    from dpcompose.composition import Composable
     from dpcompose.numerics import Reals
 
 PriceRule = Callable[["Reals"], "Reals"]
@@ -148,7 +149,7 @@ class Theorem(Exactly, ABC):
         """The mechanism that is known by what the interaction promises alone."""
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon of the interaction at a delta."""
+        """The smallest epsilon of the interaction at a delta; by a closed form, so that ledgers are read without numpy."""
         return self.total(1, delta)
 
     def total(self, times: int, delta: float) -> float:
@@ -325,6 +326,10 @@ class Concentrated(Theorem):
             return BlackBox(0.0, delta=delta, holds_under=adjacency)
         return ConcentratedMechanism(rho, delta=delta, holds_under=adjacency)
 
+    def epsilon(self, delta: float) -> float:
+        omitted = rounded_up(exact(self.reserve))
+        return ConcentratedDP(rounded_up(self.rho), delta=omitted).epsilon(delta=delta)
+
     def typed(self) -> TypedAmounts | None:
         return TypedAmounts(delta=exact(self.reserve), rho=exact(self.limit))
 
@@ -456,6 +461,9 @@ class Renyi(Theorem):
         limit = rounded_up(exact(self.limit))
         return RenyiCurve([limit], orders=[self.order], holds_under=adjacency)
 
+    def epsilon(self, delta: float) -> float:
+        return lossless_epsilon(rounded_up(exact(self.limit)), order=self.order, delta=delta)
+
     def price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
@@ -544,6 +552,9 @@ class Gaussian(Theorem):
         if mu < MOST_MU:
             return GaussianDP(max(mu, LEAST_MU) if mu else 0.0, holds_under=adjacency)
         return ConcentratedMechanism(rounded_up(self.cap / 2), holds_under=adjacency)
+
+    def epsilon(self, delta: float) -> float:
+        return gaussian_epsilon(delta, mu=self.guarantee().mu).upper
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(rho=self.cap / 2, mu_squared=self.cap)

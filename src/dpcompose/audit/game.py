@@ -4,7 +4,10 @@ tested for absence of violation.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ from dpcompose.audit.certificate import Chain
 from dpcompose.audit.claim import Moment
 from dpcompose.audit.feature import event_in_words, table_of, words_of
 from dpcompose.audit.lower import GROWTH, Ladder
-from dpcompose.audit.outcome import Outcomes, Reals, outcomes_of, text_of_outcomes
+from dpcompose.audit.outcome import LARGEST, Outcomes, Reals, outcome_of, rows_of
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source, Subject
 
@@ -293,3 +296,47 @@ class Game:
                 if other["feature"] == member["feature"] and other["cuts"] == member["cuts"]:
                     found += counts["zero"], counts["one"]
         return found[0], found[1]
+
+
+def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    """A batch of outcomes for JSON: plain numbers as their bytes, others as JSON, both compressed
+    and in base64.
+    """
+    if outcomes.dtype.kind in "fiub":
+        plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
+        form = {"dtype": plain.dtype.str, "shape": list(plain.shape)}
+        return form | {"packed": _packed(plain.tobytes())}
+    rows = [each.written() for each in rows_of(outcomes.tolist()).tolist()]
+    return {"packed": _packed(json.dumps(rows).encode())}
+
+
+def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
+    """The outcomes that `text_of_outcomes` serialized.
+
+    Args:
+        text: The serialized outcomes.
+        rows: The expected number of outcomes.
+
+    Raises:
+        ValueError, KeyError, TypeError: If the text is malformed or has another number of outcomes.
+    """
+    reader = zlib.decompressobj()
+    try:
+        unpacked = reader.decompress(base64.b64decode(text["packed"], validate=True), LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not reader.eof:
+        raise ValueError("outcomes that end too early")
+    if "dtype" in text:
+        dtype = np.dtype(text["dtype"])
+        if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
+            raise ValueError(f"the array does not hold the numbers of {rows} outcomes")
+        numbers = np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"])
+        return numbers.astype(dtype.newbyteorder("="))
+    outcomes: Outcomes = np.empty(rows, dtype=object)
+    outcomes[:] = [outcome_of(each) for each in json.loads(unpacked)]
+    return outcomes
+
+
+def _packed(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text, 1)).decode()

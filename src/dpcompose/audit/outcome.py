@@ -7,14 +7,11 @@ that later changes to an object do not matter.
 
 from __future__ import annotations
 
-import base64
-import json
 import marshal
 import math
 import re
 import struct
 import sys
-import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -585,47 +582,3 @@ def outcome_of(row: Any) -> Outcome:
     counts = tuple((str(name), int(count)) for name, count in unread.items())
     failed = {"failure": failure, "message": message}
     return Outcome(kind, _layout(*paths), values, tuple(heads), number, unread=counts, **failed)
-
-
-def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
-    """A batch of outcomes for JSON: plain numbers as their bytes, others as JSON, both compressed
-    and in base64.
-    """
-    if outcomes.dtype.kind in "fiub":
-        plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
-        form = {"dtype": plain.dtype.str, "shape": list(plain.shape)}
-        return form | {"packed": _packed(plain.tobytes())}
-    rows = [each.written() for each in rows_of(outcomes.tolist()).tolist()]
-    return {"packed": _packed(json.dumps(rows).encode())}
-
-
-def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
-    """The outcomes that `text_of_outcomes` serialized.
-
-    Args:
-        text: The serialized outcomes.
-        rows: The expected number of outcomes.
-
-    Raises:
-        ValueError, KeyError, TypeError: If the text is malformed or has another number of outcomes.
-    """
-    reader = zlib.decompressobj()
-    try:
-        unpacked = reader.decompress(base64.b64decode(text["packed"], validate=True), LARGEST)
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
-    if not reader.eof:
-        raise ValueError("outcomes that end too early")
-    if "dtype" in text:
-        dtype = np.dtype(text["dtype"])
-        if dtype.kind not in "fiub" or text["shape"][:1] != [rows]:
-            raise ValueError(f"the array does not hold the numbers of {rows} outcomes")
-        numbers = np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"])
-        return numbers.astype(dtype.newbyteorder("="))
-    outcomes: Outcomes = np.empty(rows, dtype=object)
-    outcomes[:] = [outcome_of(each) for each in json.loads(unpacked)]
-    return outcomes
-
-
-def _packed(text: bytes) -> str:
-    return base64.b64encode(zlib.compress(text, 1)).decode()
