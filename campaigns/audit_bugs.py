@@ -144,7 +144,7 @@ def own_range(*, private: bool) -> Call:
 
 def sgd(*, divided: float) -> Call:
     """A mean of clipped gradients of a batch of 8; the noise is for the sum, and divided by so much."""
-    return lambda rows: clamped(rows) / 8 + normal(2.0 / divided / 8)
+    return lambda rows: fine(clamped(rows) / 8) + normal(2.0 / divided / 8)
 
 
 def batches(rate: float, *, fixed: bool) -> Call:
@@ -180,7 +180,7 @@ def by_keys(*, public: bool, least: float = 0.0, true: bool = False) -> Call:
     """Counts by key; of the keys in the data alone, perhaps of those with enough records."""
 
     def call(rows: Rows) -> dict[str, float]:
-        counts = Counter(str(min(3, max(0, int(row)))) for row in rows if row == row)
+        counts = Counter(str(int(min(3, max(0, row)))) for row in rows if row == row)
         keys = [str(each) for each in range(4)] if public else sorted(counts)
         noisy = {key: counts[key] + lap(1.0) for key in keys}
         return {
