@@ -597,7 +597,7 @@ def _followed(
             return replay, [f"{root}: entry {record.sequence} is not the one that the anchor has"]
         if signed:
             tree.add(leaf_hash(record.body))
-            if signed.get(tree.size, {tree.root}) != {tree.root}:
+            if tree.size in signed and signed[tree.size] != {tree.root}:
                 return replay, [
                     f"{root}: the first {tree.size} entries are not those of the checkpoint"
                 ]
