@@ -20,10 +20,9 @@ from dpcompose import (
     Orientation,
     RandomizedResponse,
 )
-from dpcompose.composition import Composable
+from dpcompose.composition import Composable, Curve
 from dpcompose.experiment import Experiment, Holds, Query, Repeater, Tally, Wanderer, World
 from dpcompose.experiment.measured import BINS, EDGES, bins_of, ranks_of, shares_of, survival
-from dpcompose.values import Bounds
 
 EPSILONS = np.array([-1.0, -0.2, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0])
 ADVERSARIES, FAILURE = 500, 1e-6
@@ -111,7 +110,7 @@ def test_a_bound_that_is_too_small_is_caught() -> None:
 
 
 @cache
-def _truth(mechanism: Composable) -> Bounds:
+def _truth(mechanism: Composable) -> Curve:
     """The profile of three of them, once for both directions."""
     return (mechanism * 3).profile()(EPSILONS)
 

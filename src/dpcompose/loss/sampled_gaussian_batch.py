@@ -235,7 +235,8 @@ class SampledGaussianBatch:
         """log of an upper bound on M of each of the own rows, and by how much it may be above log M."""
         one, at, _ = self.integrands(order, own)
         if one is None:
-            return np.full((2, *self.sign[own].shape), np.inf)
+            unknown = np.full(self.sign[own].shape, np.inf)
+            return unknown, unknown
         return one.log_moment[at], one.slack[at]
 
     def envelope(self, order: float, edges: Reals, own: slice, thetas: Sequence[float]) -> Reals:
