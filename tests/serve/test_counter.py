@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
+from dpcompose.mechanisms import Gaussian
 from dpcompose.release import SelectedAnswer, col
 from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter
@@ -330,8 +332,18 @@ def test_a_remote_session_has_the_answers_of_a_session(clinic: Clinic) -> None:
         for one, other in zip(explained.rows, quoted["questions"], strict=True)
     )
     assert visits.sql(f"EXPLAIN {COUNT}", error=40).quotes[0].expected_error(0.95) <= 40  # type: ignore[union-attr]
-    assert len(list(visits.history())) == clinic.kinds.count("granted")
+    own = [each for each in clinic.ledger.entries("clinic") if each.kind == "granted"]
+    assert len(list(visits.history())) == len([each for each in own if each.actor == "Ben@clinic"])
     with pytest.raises(DomainError, match="visits"):
         session(table="others")
     with pytest.raises(UnsupportedError, match="SQL"):
         visits.count(table=visits.table.where(col("minutes") > 3), spend="1%")
+
+
+def test_an_account_goes_to_a_process_that_prices_after_it_said_what_is_left(
+    clinic: Clinic,
+) -> None:
+    account = clinic.service.account("clinic")
+    assert account.left() and account.room(account.price(Gaussian(30.0)))
+    copy = pickle.loads(pickle.dumps(account.detached()))
+    assert copy.price(Gaussian(20.0)) == account.price(Gaussian(20.0))

@@ -233,7 +233,7 @@ class Scope:
         if stated is None:
             return ()
         try:
-            read = tuple([Amounts.read(each).units for each in stated])
+            read = tuple([dict(Amounts.read(each).units) for each in stated])
             return (
                 read
                 if all(each and each.keys() <= self.caps.keys() for each in read) and read
