@@ -441,10 +441,10 @@ class TrainingHistory(Card):
         whole = sum(times for _, times in steps)
         counts = sorted({whole * point // points for point in range(1, points + 1)} - {0})
         bounds: list[Bound] = []
-        for count in counts:
+        for number in counts:
             if progress is not None:
-                progress(f"epsilon of {count:,} steps", len(bounds), len(counts))
-            part = first_steps(steps, count)
+                progress(f"epsilon of {number:,} steps", len(bounds), len(counts))
+            part = first_steps(steps, number)
             bounds.append(part.epsilon(delta=delta, adjacency=adjacency))
         return cls(tuple(counts), tuple(bounds), delta, **others)
 
