@@ -16,8 +16,8 @@ from dpcompose.adaptive import BasicFilter, Budget
 from dpcompose.interop.guard import TrainingGuard
 from dpcompose.ledger import Ledger
 from dpcompose.pictured import Card
-from dpcompose.plan import Plan, account, calibrate as calibrated, risk_of
-from dpcompose.report import html, page
+from dpcompose.plan import Plan, PlanQuestion, account, calibrate as calibrated, risk_of
+from dpcompose.report import html, page, pictures
 
 PLAN = 'delta = 1e-6\n[[mechanism]]\nkind = "gaussian"\nsigma = 30.0\ntimes = 5\n'
 
@@ -123,3 +123,27 @@ def test_a_printed_answer_is_a_table_with_its_errors() -> None:
     printed = str(RESULTS["answer"][0]())
     rows = [line for line in printed.splitlines() if line.startswith(("Rome", "Oslo"))]
     assert len(rows) == 2 and all(re.search(r"\d+ +± \d+", row) for row in rows)
+
+
+def test_the_account_of_a_training_draws_epsilon_over_its_steps_and_the_budget() -> None:
+    from matplotlib.figure import Figure
+
+    plan = Plan.parse("".join(
+        f'[[mechanism]]\nkind = "gaussian"\nsigma = {sigma}\nrate = 0.01\ntimes = {times}\n'
+        for sigma, times in ((1.1, 20), (2.0, 30))
+    ))  # fmt: skip
+    first, second = (Gaussian(sigma).sampled(0.01) for sigma in (1.1, 2.0))
+    for limit in (None, 1.5):
+        result = account(plan, PlanQuestion("delta", 1e-5), limit=limit)
+        drawn = next(each for each in pictures(result) if each.title == "Epsilon over steps")
+        axes: Any = Figure().subplots()
+        drawn.draw(axes)
+        lines: Any = [list(zip(*line.get_data(), strict=True)) for line in axes.lines]
+        steps: dict[int, float] = dict(lines[0])
+        assert steps[20] == (first * 20).epsilon(delta=1e-5).upper
+        assert steps[24] == (first * 20 + second * 4).epsilon(delta=1e-5).upper
+        assert max(steps) == 50 and steps[50] == result.total.upper
+        assert [line[0][1] for line in lines[1:]] == ([] if limit is None else [limit])
+    one = Plan.parse('[[mechanism]]\nkind = "gaussian"\nsigma = 2.0\n')
+    shown = pictures(account(one, PlanQuestion("delta", 1e-5)))
+    assert "Epsilon over steps" not in [each.title for each in shown]
