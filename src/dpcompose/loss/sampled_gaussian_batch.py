@@ -7,33 +7,26 @@ Arrays have 2 m rows: m losses when the record is removed, then the same when it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, sampled_weight, shortened
-from dpcompose.loss.sampled_gaussian_nodes import (
-    RaisedGrid,
-    Waves,
-    blocks_of,
-    nodes,
-    raised,
-    waves_at,
+from dpcompose.contour import Cumulants, Line, blockwise
+from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    built,
+    coarse_step,
+    most_moment,
+    most_variance,
 )
-from dpcompose.loss.sampled_gaussian_plan import Integrands, Parts, class_of, heights
-from dpcompose.numerics import Complexes, Reals
+from dpcompose.numerics import Reals
 
 MOST_POINTS = 60_000
-_ALIKE = 5.0
-"""Up to this distance of their log M both directions share a raised grid."""
-_DEPTH = 38.0
-"""-log of what the step of a raised grid leaves out of all copies."""
-_ENTRIES = 1 << 21
-"""Values of waves that are held at once."""
+_SHARED = 64
+"""With more nodes than that a survey of both directions is no longer cheaper than two."""
 _SHORT = 512
 """With longer grids each direction has its own."""
 _ALL = slice(None)
@@ -55,14 +48,12 @@ class Reach:
         power: The largest power.
         low: Their left ends, shape (2 m, 1).
         high: Their right ends.
-        step: The distance of the points of the grid for planning.
         longest: How many steps of the grid for planning the longest takes.
     """
 
     power: float
     low: Reals
     high: Reals
-    step: Reals
     longest: float
 
 
@@ -81,12 +72,13 @@ class Cache:
     fine_grids: dict[tuple[int | None, float, bytes], Grid] = field(default_factory=dict[Any, Any])
     reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
     reaches_of_powers: dict[float, Reach] = field(default_factory=dict[Any, Any])
-    integrands: dict[tuple[float, int | None], Integrands | None] = field(
+    normal: dict[tuple[float, int | None], NearNormal | None] = field(
         default_factory=dict[Any, Any]
     )
-    envelopes: dict[Any, Reals] = field(default_factory=dict[Any, Any])
-    raised: dict[Any, _Raised | None] = field(default_factory=dict[Any, Any])
     lines: dict[tuple[float, bytes], Line] = field(default_factory=dict[Any, Any])
+    surveys: dict[tuple[float, bytes, bytes], tuple[Line, Reals]] = field(
+        default_factory=dict[Any, Any]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +104,6 @@ class SampledGaussianBatch:
         """Noise, rate and copies of the rows of both directions, shape (2 m, 1) each."""
         return Rows(*(np.concatenate([part, part]) for part in (self.noise, self.rate, self.times)))
 
-    @cached_property
-    def parts(self) -> Parts:
-        """The losses of either direction."""
-        return Parts(self.noise, self.rate, self.times, count=len(self.noise), ulps=self.ulps)
-
     def rows_of(self, *, remove: bool) -> slice:
         """The rows of one direction."""
         count = len(self.noise)
@@ -125,7 +112,7 @@ class SampledGaussianBatch:
     @cached_property
     def _side(self) -> Reals:
         """How far the noise reaches by itself, shape (2 m, 1)."""
-        return np.concatenate([self.parts.side, self.parts.side])
+        return np.sqrt(2 * (39 + np.log(self.both.times))) * self.both.noise
 
     @cached_property
     def sign(self) -> Reals:
@@ -175,11 +162,15 @@ class SampledGaussianBatch:
         if found is not None:
             return found
         reach, (noise, rate, _) = self.reach(order), self.both
-        low, high, step = reach.low[rows], reach.high[rows], reach.step[rows]
+        low, high, step = reach.low[rows], reach.high[rows], self._coarse_step[rows]
         if not float(((high - low) / step).max()) <= MOST_POINTS:
             return None
         known[reach.power] = built(noise[rows], rate[rows], low, high, step, self.ulps)
         return known[reach.power]
+
+    @cached_property
+    def _coarse_step(self) -> Reals:
+        return coarse_step(self.both.noise)
 
     def reach(self, order: float) -> Reach:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
@@ -189,10 +180,10 @@ class SampledGaussianBatch:
                 1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least
             )
             if power not in self.cache.reaches_of_powers:
-                step = shortened(self.parts.coarse_step(power))
-                (low, high), step = self._ends(power), np.concatenate([step, step])
-                longest = float(((high - low) / step).max())
-                self.cache.reaches_of_powers[power] = Reach(power, low, high, step, longest)
+                low, high = self._ends(power)
+                self.cache.reaches_of_powers[power] = Reach(
+                    power, low, high, float(((high - low) / self._coarse_step).max())
+                )
             self.cache.reaches[order] = self.cache.reaches_of_powers[power]
         return self.cache.reaches[order]
 
@@ -204,142 +195,118 @@ class SampledGaussianBatch:
     def _ends(self, power: float) -> tuple[Reals, Reals]:
         side = self._side[: len(self.noise)]
         # When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
-        left = -power * sampled_weight(np.zeros_like(self.noise), self.noise, self.rate)
+        left = -power * fraction(np.zeros_like(self.noise), self.noise, self.rate)
         right = np.zeros_like(left)
         if (left < -0.5 * self.noise).any():
-            right = -power * sampled_weight(left, self.noise, self.rate)
-            left = np.maximum(left, -power * sampled_weight(right, self.noise, self.rate))
+            right = -power * fraction(left, self.noise, self.rate)
+            left = np.maximum(left, -power * fraction(right, self.noise, self.rate))
         for _ in range(80):
             wide = (right - left > 0.5 * self.noise) & (right - left > 1e-6 * -left)
             if not wide.any():
                 break
             middle = (left + right) / 2
-            below = middle > -power * sampled_weight(middle, self.noise, self.rate)
+            below = middle > -power * fraction(middle, self.noise, self.rate)
             left, right = np.where(below, left, middle), np.where(below, middle, right)
         return np.concatenate([-side, left - side]), np.concatenate([power + side, 1 + side])
 
-    def integrands(self, order: float, own: slice) -> tuple[Integrands | None, slice, int]:
-        """Those of both directions, or of the own one where the other would need a much longer grid; None if the grid
-        is too long. Where the own rows are among them, and which composition they are."""
-        covering = self._covering(order, own)
-        key = order, covering.start
-        if key not in self.cache.integrands:
-            grid, rows = self._grid(order, covering), Rows(*(each[covering] for each in self.both))
-            parts = Parts(*rows, count=len(self.noise), ulps=self.ulps)
-            powers = self.powers(order)[covering]
-            self.cache.integrands[key] = grid and Integrands(parts, grid, powers)
-        at = own if covering is _ALL else _ALL
-        return self.cache.integrands[key], at, int(covering is _ALL and at.start != 0)
+    def survey(
+        self, order: float, nodes: Reals, edges: Reals, own: slice, *, together: bool
+    ) -> tuple[Line, Reals]:
+        """log M to a thousandth at the nodes, of which the first is 0; for each row of `own` a bound on
+        log |M(order + iu) / M(order)| from each edge to the next, the last for ever.
 
-    def log_moment(self, order: float, own: slice) -> tuple[Reals, Reals]:
-        """log of an upper bound on M of each of the own rows, and by how much it may be above log M."""
-        one, at, _ = self.integrands(order, own)
+        `together`: all rows at once, because the others will be asked for next.
+        """
+        if not together or len(nodes) > _SHARED or self._covering(order, own) is not _ALL:
+            return self._surveyed(order, nodes, edges, own)
+        key = order, nodes.tobytes(), edges.tobytes()
+        if key not in self.cache.surveys:
+            self.cache.surveys[key] = self._surveyed(order, nodes, edges, _ALL)
+        line, bounds = self.cache.surveys[key]
+        return Line(line.log[own], line.error[own]), bounds[own]
+
+    def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
+        one, count = self.moments(order, own), len(nodes)
         if one is None:
-            unknown = np.full(self.sign[own].shape, np.inf)
-            return unknown, unknown
-        return one.log_moment[at], one.slack[at]
-
-    def envelope(self, order: float, edges: Reals, own: slice, thetas: Sequence[float]) -> Reals:
-        """`Integrands.log_envelope` of one direction, shape (n,)."""
-        one, _, row = self.integrands(order, own)
-        if one is None:
-            return np.zeros_like(edges)
-        rows = len(one.power) // len(self.noise)
-        key = order, edges.tobytes(), thetas, own.start if rows == 1 else None
-        if key not in self.cache.envelopes:
-            every = np.broadcast_to(edges, (rows, len(edges)))
-            self.cache.envelopes[key] = one.log_envelope(every, thetas)
-        return self.cache.envelopes[key][row]
-
-    def raised(self, order: float, frequencies: Reals, own: slice) -> Line:
-        """log M of one copy of each row of one direction, or of all rows, from a line above the real one."""
-        count = len(self.noise)
-        sides = [at for at in (0, count) if at in range(*own.indices(2 * count))]
-        lines = [self._one_raised(order, frequencies, slice(at, at + count)) for at in sides]
-        pairs = zip(*((one.log, one.error) for one in lines), strict=True)
-        return Line(*(np.concatenate(each) for each in pairs))
-
-    def _one_raised(self, order: float, frequencies: Reals, own: slice) -> Line:
-        sides = [slice(0, len(self.noise)), slice(len(self.noise), None)]
-        shared = self._covering(order, own) is _ALL and self._alike(order)
-        key = order, frequencies.tobytes(), None if shared else own.start
-        if key not in self.cache.raised:
-            self.cache.raised[key] = self._raised(order, frequencies, sides if shared else [own])
-        found = self.cache.raised[key]
-        if found is None:
-            return unknown(len(self.noise), len(frequencies))
-        return found.line(self.powers(order)[own])
-
-    def _alike(self, order: float) -> bool:
-        """Whether a grid for both directions is no longer than that of one."""
-        log_m, _ = self.log_moment(order, _ALL)
-        return float(np.abs(np.subtract(*np.split(log_m, 2))).max()) < _ALIKE
-
-    def _raised(self, order: float, frequencies: Reals, sides: list[slice]) -> _Raised | None:
-        """For all of the given directions."""
-        found = [self.integrands(order, each) for each in sides]
-        ones = [one[np.array([row])] for one, _, row in found if one is not None]
-        if not ones:
-            return None
-        parts, depth, reach = self.parts, _DEPTH + np.log(self.times), self.reach(order)
-        chosen, step = heights(ones[0], ones[-1], None, depth)
-        side = self.noise * np.sqrt(2 * (depth + 3) + np.square(chosen.theta * self.noise))
-        spare = side - parts.side
-        low = np.minimum.reduce([reach.low[each] for each in sides]) - spare
-        high = np.maximum.reduce([reach.high[each] for each in sides]) + spare
-        longest = ((high - low) / step).max(keepdims=True)[0] + 3
-        if not float(longest[0]) <= MOST_POINTS:
-            return None
-        grid = raised(parts, low, high, chosen.theta, int(class_of(longest)[0]))
-        return _Raised(parts, grid, chosen.log_error(self.noise, grid.step), frequencies)
-
-
-@dataclass(frozen=True, eq=False)
-class _Raised:
-    """Nodes at some frequencies, from one grid for both directions; `log_step_error`: of what its step leaves out."""
-
-    parts: Parts
-    grid: RaisedGrid
-    log_step_error: Reals
-    frequencies: Reals
-
-    @cached_property
-    def _blocks(self) -> tuple[Reals, Reals]:
-        return blocks_of(self.frequencies)
-
-    @cached_property
-    def _within(self) -> Complexes:
-        return waves_at(self.grid, self._blocks[1])
-
-    def line(self, power: Reals) -> Line:
-        """log M of one copy of each row, shape (m, n)."""
-        far, near = self._blocks
-        size, error = max(_ENTRIES // self.grid.x.size, 1), self.log_step_error
-        lines: list[Line] = []
-        for at in range(0, len(far), size):
-            every = (far[at : at + size, None] + near).ravel()
-            lines.append(nodes(self.parts, self.grid, self._waved(at, size), every, power, error))
-        places = np.searchsorted((far[:, None] + near).ravel(), self.frequencies)
-        return Line(
-            *(
-                np.concatenate(each, axis=1)[:, places]
-                for each in zip(*((one.log, one.error) for one in lines), strict=True)
-            )
+            rows = len(self.sign[own])
+            return unknown(rows, count), np.zeros((rows, len(edges)))
+        powers, (noise, rate, _) = self.powers(order)[own], self.both
+        variance = most_variance(one, noise[own], rate[own], powers, self.sign[own])
+        depth = min(8 + math.log(float(self.times.max())), 38.0)
+        frequencies = np.concatenate([nodes, edges])
+        far, envelope = self.shifted(
+            order, frequencies, own, spread=np.sqrt(variance), depth=depth, edges=count
         )
+        line = Line(far.log[:, :count], far.error[:, :count])
+        floor = line.floor
+        magnitude = np.exp(np.minimum((far.log.real + far.error)[:, count:] - floor, 0.0))
+        return line, np.minimum(blockwise(magnitude, variance, edges), envelope - floor)
 
-    @cached_property
-    def _first(self) -> Complexes:
-        return waves_at(self.grid, self._blocks[0][: _ENTRIES // self.grid.x.size])
+    def near_normal(self, order: float, own: slice, *, together: bool) -> NearNormal | None:
+        """How fast |M| falls, if that needs no survey; of the rows `own`, or of all if they are asked together."""
+        covering = self._covering(order, own) if together else own
+        key = order, covering.start
+        if key not in self.cache.normal:
+            grid, (noise, rate, times) = self.coarse(order, covering), self.both
+            powers, side = self.powers(order)[covering], self._side[covering]
+            first_rows = own if covering is _ALL else _ALL
+            self.cache.normal[key] = grid and near_normal(
+                grid,
+                noise[covering],
+                rate[covering],
+                powers,
+                side=side,
+                times=times[covering],
+                first_rows=first_rows,
+            )
+        found = self.cache.normal[key]
+        return found and (found[own] if covering is _ALL else found)
 
-    def _waved(self, at: int, size: int) -> Waves:
-        blocks = waves_at(self.grid, self._blocks[0][at : at + size]) if at else self._first
-        return Waves(blocks, self._within)
+    def shifted(
+        self,
+        order: float,
+        frequencies: Reals,
+        own: slice,
+        *,
+        spread: Reals | None = None,
+        depth: float = 38.0,
+        edges: int = 0,
+    ) -> tuple[Line, Reals]:
+        """`shifted_line` of the rows `own`; what lies beyond its ends is below e^-depth, as is what its step leaves."""
+        grid, one, sign = self.coarse(order, own), self.moments(order, own), self.sign[own]
+        if grid is None or one is None:
+            count = len(frequencies)
+            return unknown(len(sign), count), np.zeros((len(sign), count - edges))
+        powers, (noise, rate, _), reach = self.powers(order)[own], self.both, self.reach(order)
+        top_moment = most_moment(grid, one.log_m, noise[own], powers)
+        low, high = reach.low[own], reach.high[own]
+        if spread is not None:  # a survey may leave out more
+            spare = np.maximum(self._side[own] - math.sqrt(2 * (depth + 3)) * noise[own], 0.0)
+            low, high = low + spare, high - spare
+        return shifted_line(
+            noise[own],
+            rate[own],
+            sign,
+            powers,
+            frequencies,
+            ends=(low, high),
+            top_moment=top_moment,
+            spread=spread,
+            depth=depth,
+            edges=edges,
+        )
 
 
 def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
     return Cumulants(
         curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders]
     )
+
+
+def fraction(x: Reals, noise: Reals, rate: Reals) -> Reals:
+    """w(x) = q e^z / r, the weight of the sampled part."""
+    z = (2 * x - 1) / (2 * noise**2) + np.log(rate / (1 - rate))
+    return 1 / (1 + np.exp(np.minimum(-z, 700.0)))
 
 
 def unknown(rows: int, count: int) -> Line:

@@ -291,8 +291,7 @@ class Drawn:
         """Every `stride`-th node of one direction: 0 where the record is removed, 1 where it is added."""
         power = -self._order if direction else self._order + 1
         waved, step = self._waves.thinned(stride), self._step * stride
-        frequency = step * np.arange(waved.blocks.shape[1] * waved.within.shape[1], dtype=float)
-        line = nodes(self.parts, self._grid, waved, frequency, power, self._log_step_error)
+        line = nodes(self.parts, self._grid, waved, step, power, self._log_step_error)
         bound = np.split(self.lines.bounds, 2, axis=1)[direction].reshape(-1, 1)
         return Nodes(line, bound, self.parts.count, direction, stride)
 

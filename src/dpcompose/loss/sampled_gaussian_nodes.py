@@ -26,8 +26,6 @@ LARGEST_EXPONENT = 300.0
 """log of the largest likelihood ratio of the noise on a grid."""
 _SHORT, _MOST_CHUNK, _SERIAL = 32, 16, 1 << 16
 _LEVELS = 6
-_MOST_SUMS = 1 << 21
-"""With more sums of chunks than that all points are one chunk, which rounds more."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     )
     z = (2 * x - 1) / (2 * s2)
     # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta.
-    top = np.minimum(z, LARGEST_EXPONENT)
-    sampled, rise = rate * np.exp(top), rate * np.expm1(top)
+    sampled, rise = rate * np.exp(z), rate * np.expm1(z)
     real, imaginary = rise - sampled * (2 * np.square(np.sin(theta / 2))), sampled * np.sin(theta)
     ratio = log_one_plus(real, imaginary)
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
@@ -98,12 +95,7 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
         theta * np.abs(x) + np.abs(log_weight)
     )
     weight_error = U * (12 + parts.ulps + exponent_error)
-    far = z >= LARGEST_EXPONENT
-    if far.any():  # there r is q e^(z + i theta), to an e^-70 of itself
-        ratio = np.where(far, z + np.log(rate) + 1j * theta, ratio)
-        lost = np.where(rate > 1e-100, 0.0, np.inf)
-        far_error = U * (units * np.abs(z) + 8 * (np.abs(z) + np.abs(np.log(rate)) + 1)) + lost
-        ratio_error = np.where(far, far_error, ratio_error)
+    ratio_error = np.where(z[:, -1:] < LARGEST_EXPONENT, ratio_error, np.inf)
     return RaisedGrid(
         x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error
     )
@@ -157,34 +149,8 @@ def _unit(angle: Reals) -> Complexes:
     return solved
 
 
-def blocks_of(frequencies: Reals) -> tuple[Reals, Reals]:
-    """Far and near frequencies, increasing, whose sums are or include these.
-
-    Where they are multiples of one step there are few far ones, none of which is of no use.
-    """
-    gaps = np.diff(frequencies)
-    step = float(gaps[gaps > 0].min(initial=np.inf))
-    step = step if math.isfinite(step) else 1.0
-    multiples, within = np.rint(frequencies / step), math.isqrt(len(frequencies))
-    blocks = np.unique(multiples // within)
-    crowded = len(blocks) * within <= 4 * len(frequencies)
-    if within > 1 and crowded and np.array_equal(multiples * step, frequencies):
-        return blocks * (within * step), step * np.arange(within)
-    return frequencies, np.zeros(1)
-
-
-def waves_at(grid: RaisedGrid, frequencies: Reals) -> Complexes:
-    """r^(iu) - 1 at any frequencies, on a middle axis."""
-    return _wave(frequencies[:, None] * grid.ratio[:, None, :])
-
-
 def nodes(
-    parts: Parts,
-    grid: RaisedGrid,
-    waved: Waves,
-    frequency: Reals,
-    power: Reals,
-    log_step_error: Reals,
+    parts: Parts, grid: RaisedGrid, waved: Waves, step: Reals, power: Reals, log_step_error: Reals
 ) -> Line:
     """log M of one copy at the nodes of one direction, shape (m p, far near).
 
@@ -196,22 +162,21 @@ def nodes(
         parts: The losses.
         grid: Their grid.
         waved: The waves on it.
-        frequency: Those of the nodes, shape (m p, far near) or (far near,).
+        step: The distance of the nodes, shape (m p, 1).
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
-    count, points = waved.blocks.shape[1] * waved.within.shape[1], grid.x.shape[1]
-    chunk = _chunk(points, count)
-    chunk = chunk if points // chunk * count <= _MOST_SUMS else points
+    count = waved.blocks.shape[1] * waved.within.shape[1]
+    chunk = _chunk(grid.x.shape[1], count)
     terms = _terms(grid, power, chunk)
     within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
     single = np.add.reduce(within, axis=-1)[:, None, :]
     within += terms.tilted[:, None, :]
-    product = (_products(waved.blocks, within, chunk) + single).reshape(len(power), count)
+    product = (_products(waved.blocks, within, chunk) + single).reshape(len(step), count)
     x = terms.rise.real + product.real + np.expm1(-terms.shift)
     # M at the conjugate is the conjugate.
     y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
-    size = np.abs(power) + frequency
+    size = np.abs(power) + step * np.arange(count, dtype=float)
     omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(
         parts, grid, power, terms.shift
     )
@@ -234,7 +199,7 @@ def _products(blocks: Complexes, within: Complexes, chunk: int) -> Complexes:
 
 def _chunk(points: int, count: int) -> int:
     """A divisor of the points, so small that no product of `count` nodes wakes the threads of a BLAS."""
-    most = max(min(points if points <= _SHORT else _MOST_CHUNK, _SERIAL // count), 1)
+    most = min(points if points <= _SHORT else _MOST_CHUNK, _SERIAL // count)
     return next(size for size in range(most, 0, -1) if points % size == 0)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcompose.contour import LEAST_ORDER, Cumulants, kernel_peak
 from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, sampled_weight, shortened
-from dpcompose.numerics import Reals, U, between, dots, log_sum, row_dots, row_sums, row_tops
+from dpcompose.numerics import Reals, U, between, log_sum, row_dots, row_sums, row_tops
 
 MOST_POINTS, MOST_NODES = 4096, 4096
 _RUNGS = 2.0 ** (np.arange(-5.0, 5.0) / 2)
@@ -89,17 +89,6 @@ class Parts:
     def ends(self, most: Reals, side: Reals) -> tuple[Reals, Reals]:
         """Where n r^p lives for powers from -most to most + 1, if the noise reaches so far."""
         return -most * self.at_zero - side, most + 1 + side
-
-    def coarse_step(self, most: Reals | float) -> Reals:
-        """A step whose sums err by e^-9 / times at powers from -most on, by a strip of half-width up to 1.2 s^2.
-
-        The sums of few copies err by less, so that they prove a decay beyond that of one.
-        """
-        s2, depth = self.noise**2, 9 + np.log(self.times) + 36 / self.times
-        bend = s2 + most / 4
-        inner, outer = np.sqrt(2 * depth * bend), (depth + 0.72 * bend) / 1.2
-        wanted = np.where(2 * depth < 1.44 * bend, inner, outer)
-        return np.minimum(0.4 * self.noise, 2 * math.pi * s2 / wanted)
 
     def gridded(self, low: Reals, high: Reals, points: int) -> Grid:
         """The grid of that many points over [low, high] of every row."""
@@ -207,13 +196,18 @@ def first_orders(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
 def coarse_points(parts: Parts, guess: Reals, most: Reals) -> Reals:
     """How many points the grid for planning takes, shape (m,)."""
     low, high = parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
-    step = parts.coarse_step(parts.spread(_largest_order(guess, most)))
-    return ((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3
+    return ((high - low) / _coarse_step(parts)).reshape(-1, parts.count).max(axis=1) + 3
 
 
 def _largest_order(guess: Reals, most: Reals) -> Reals:
     """The largest order for which the grid for planning holds the integrands, beyond whose mode they fall."""
     return np.minimum(guess * _RUNGS[-1] * 1.7, most)
+
+
+def _coarse_step(parts: Parts) -> Reals:
+    """A step whose sums err by e^-8 / times in a strip of half-width 1.2 s^2."""
+    s2 = parts.noise**2
+    return np.minimum(0.4 * parts.noise, 7.54 * s2 / (9 + np.log(parts.times) + 0.72 * s2))
 
 
 def coarse_grid(parts: Parts, guess: Reals, most: Reals, points: int) -> Grid:
@@ -333,14 +327,12 @@ def _short(values: Reals) -> Reals:
 
 _EDGES = (1.0, 1.2, 1.45, 1.8, 2.4, 3.2, 4.5, 7.0, 10.0, 15.0, 25.0, 40.0, 60.0, 100.0)
 """Multiples of the frequency at which a Gaussian would have decayed, tried in turn."""
-_RARE, THETAS = 3.0, (0.15, 0.4, 0.8)
+_RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts of the path over s^2 are tried."""
 _ANGLES, _LARGE = np.array([0.1, 0.3, 0.7, 1.2, 1.9]), 100.0
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
 _RAISED = 1.2
 """How high a raised line is over s, and at most over s^2: moduli are e^(0.72) times those on the real line."""
-_LEANING = 18.0
-"""It is no higher than that over the root of a negative power, by whose cosines moduli grow."""
 _ABOVE, _HIGHEST = (1.0, 1.4, 2.0, 3.0), 2.8
 _LARGEST_SHIFT, _RIGHT_ANGLE = 0.8, 1.57
 _SHARE = 1e-6
@@ -371,7 +363,7 @@ class Integrands:
         return solved / row_sums(solved)
 
     def log_envelope(self, edge: Reals, thetas: Sequence[float]) -> Reals:
-        """A bound on log |M(order + iu) / M(order)| of all copies for every u from each edge on, shape (m, n).
+        """A bound on log |M(order + iu) / M(order)| of all copies for every u from an edge on, shape (m, 1).
 
         |phi(u)| <= e^(theta^2 s^2 / 2) E |r(x + i theta s^2) / r(x)|^p e^(-u a(x)), a(x) = arg r(x + i theta s^2) >= 0,
         which falls with u; theta is near the best one where all losses are alike, or the best of some.
@@ -383,7 +375,7 @@ class Integrands:
         return self.parts.total(np.minimum.reduce([np.zeros_like(edges), *bounds]))
 
     def _shifted(self, edges: Reals, theta: Reals | None) -> Reals:
-        """The bound of one copy, shape (m p, n), from the trapezoid sum over the grid.
+        """The bound of one copy, shape (m p, 1), from the trapezoid sum over the grid.
 
         In a strip of half-width `wide` s^2, up to a right angle less theta, Re a >= 0, and |r|^p is bounded by r^p and
         the moduli at the angles theta + wide and theta - wide.
@@ -392,23 +384,22 @@ class Integrands:
         mean, square, factor, outside = self._sums
         if theta is None:
             bend = s2 - self.power * (mean - square) + edges * edges * (square - mean * mean)
-            theta = between(edges * mean / np.maximum(bend, 1e-300), 0.0, _LARGEST_SHIFT)
-        each, weight = theta[:, :, None], weight[:, None, :]
-        rest = 2 * np.square(np.sin(each / 2))
-        angle = np.arctan2(weight * np.sin(each), 1 - weight * rest)
-        shrunk = (self.power / 2)[:, :, None] * np.log1p(-2 * weight * (1 - weight) * rest)
-        decayed = dots(self.shares[:, None, :], np.exp(shrunk - edges[:, :, None] * angle))
+            least = np.minimum(0.005, 0.5 / self.parts.noise)
+            theta = between(edges * mean / np.maximum(bend, 1e-300), least, _LARGEST_SHIFT)
+        rest = 2 * np.square(np.sin(theta / 2))
+        angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
+        shrunk = self.power / 2 * np.log1p(-2 * weight * (1 - weight) * rest)
+        decayed = row_dots(self.shares, np.exp(shrunk - edges * angle))
         omitted = 1.1 * (outside + self._step_error(theta, _RIGHT_ANGLE - theta))
         return theta * theta * s2 / 2 + np.log(decayed * factor + omitted) + 1e-14 * (1 + edges)
 
     def _step_error(self, theta: Reals | float, widest: Reals | float) -> Reals:
         """A bound, relative to M, on the step's error, by a strip of half-width up to `widest` s^2 around theta s^2."""
         s2, rate = self.parts.noise**2, 2 * math.pi / self.grid.step
-        wide = np.minimum(widest, rate * s2 / (s2 + np.maximum(-self.power, 0.0) / 4))
+        wide = np.minimum(widest, rate)
         sides = np.log(np.cos((theta + wide) / 2)) + np.log(np.cos((theta - wide) / 2))
         growth = wide * wide * s2 / 2 - np.maximum(-self.power, 0.0) / 2 * sides
-        falling = rate * s2 * wide
-        return 2 * np.exp(np.minimum(growth - falling, 700.0)) / -np.expm1(-falling)
+        return 2 * np.exp(growth) / np.expm1(np.minimum(rate * s2 * wide, 700.0))
 
     @cached_property
     def _sums(self) -> tuple[Reals, Reals, Reals, Reals]:
@@ -449,13 +440,8 @@ class Integrands:
     @cached_property
     def log_moment(self) -> Reals:
         """log of an upper bound on M; infinite where the grid is too coarse for one."""
-        return log_sum(self.exponent) + self.slack
-
-    @cached_property
-    def slack(self) -> Reals:
-        """By how much that bound may be above log M."""
         factor = np.where(self._step_error(0.0, _RIGHT_ANGLE) < 0.1, self._sums[2], np.inf)
-        return np.log(factor)
+        return log_sum(self.exponent) + np.log(factor)
 
     def log_strip(self, theta: Reals | float, total: Reals) -> Reals:
         """log of a bound on the integral of n |r^p| and of n along the edge of a strip, from that without the shift."""
@@ -512,20 +498,16 @@ class Heights:
 
 
 def heights(
-    remove: Integrands, add: Integrands, reach: Reals | None, depth: Reals
+    remove: Integrands, add: Integrands, reach: Reals, depth: Reals
 ) -> tuple[Heights, Reals]:
-    """The line of the largest step of every row, raised or real, and that step.
-
-    `reach` is the largest frequency of a real line; without it none is tried.
+    """The line of the largest step of every row, real or raised, and that step; `reach`: its largest frequency.
 
     On a raised line that goes down to the real one |r^(iu)| <= 1 for every u >= 0.
     """
     both, noise = (remove, add), remove.parts.noise
     totals = [each.log_moment for each in both]
-    angles = _ANGLES if reach is not None else _ANGLES[:0]
-    flat = angles * np.minimum(1.0, _LARGE / noise)
+    flat = _ANGLES * np.minimum(1.0, _LARGE / noise)
     theta = _RAISED / np.maximum(noise, 1.0)
-    theta = np.minimum(theta, _LEANING / np.sqrt(np.maximum(-add.power, 1.0)))
     above = np.minimum(theta * np.array(_ABOVE), _HIGHEST - theta)
     edges = np.concatenate([flat, theta + above, np.zeros_like(theta)], axis=1)
     norms = np.maximum(
@@ -537,7 +519,7 @@ def heights(
         theta=np.concatenate([nothing, theta + np.zeros_like(above)], axis=1),
         below=np.concatenate([flat, theta + np.zeros_like(above)], axis=1),
         above=np.concatenate([flat, above], axis=1),
-        low=np.concatenate([*_lower_edges(remove, add, reach, flat), low], axis=1),
+        low=np.concatenate([_lower_edges(remove, add, reach, flat), low], axis=1),
         high=high,
     )
     steps = solved.step(noise, depth - np.maximum(np.minimum(*totals), 0.0))
@@ -549,18 +531,14 @@ def heights(
     return Heights(*chosen), at_place(steps, best)
 
 
-def _lower_edges(
-    remove: Integrands, add: Integrands, reach: Reals | None, angles: Reals
-) -> list[Reals]:
+def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Reals) -> Reals:
     """log of a bound on the integrals of |n r^(p + iu)|, u <= reach, at each angle below the real line.
 
     The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
     below a third of it.
     """
-    solved: list[Reals] = []
-    if reach is None:
-        return solved
     weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
+    solved: list[Reals] = []
     for at in range(angles.shape[1]):
         theta = angles[:, at : at + 1]
         rest = 2 * np.square(np.sin(theta / 2))
@@ -570,7 +548,7 @@ def _lower_edges(
                 *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))
             )
         )
-    return solved
+    return np.concatenate(solved, axis=1)
 
 
 def ended(remove: Integrands, add: Integrands, places: Placements) -> tuple[Reals, Reals]:
@@ -581,7 +559,7 @@ def ended(remove: Integrands, add: Integrands, places: Placements) -> tuple[Real
     most = 2 * math.pi * places.error, np.maximum(places.error, _SHARE * places.height)
     normal = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)
     for multiple in _EDGES:
-        edge, thetas = multiple * normal, THETAS if multiple > _RARE else ()
+        edge, thetas = multiple * normal, _THETAS if multiple > _RARE else ()
         good = left
         for at, direction in enumerate((remove, add)):
             if len(good):

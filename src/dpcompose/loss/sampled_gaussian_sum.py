@@ -13,7 +13,6 @@ Reference: [TrefethenWeideman2014, Theorem 5.1], [ZhuDongWang2022, Theorem 11]
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -21,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from dpcompose.contour import Cumulants, Line, Transform, careful_nodes
-from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, shortened
-from dpcompose.loss.sampled_gaussian_plan import THETAS
-from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, row_sums, row_tops
+from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined
+from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
+from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
+from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, log_sum, row_sums, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
@@ -66,12 +65,50 @@ class Direction:
     def at(self, order: float, frequencies: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
         low, high = self._ends(order)
-        step, step_error = self._step(order, float(frequencies[-1]) if len(frequencies) else 0.0)
-        points = float(((high - low) / step).max())
-        if points > (_REAL_LINE_POINTS if float(self.times.max()) <= _MANY else MOST_POINTS):
-            return self.batch.raised(order, frequencies, self.own)
-        grid = self._fine(order, step)
-        return self._on_grid(grid, self._powers(order), frequencies, step_error)
+        reach = float(frequencies[-1]) if len(frequencies) else 0.0
+        step, step_error = self._step(order, reach)
+        cut, span = len(frequencies), high - low
+        points = float((span / step).max())
+        if reach > 0 and points > _REAL_LINE_POINTS:
+            nearby = self._nearby(span, step)
+            if nearby < math.inf:
+                cut = int(np.searchsorted(frequencies, nearby, side="right"))
+                step, step_error = self._step(order, nearby)
+                points = float((span / step).max())
+        if not points <= MOST_POINTS:
+            return unknown(len(self.noise), len(frequencies))
+        one = self._on_grid(
+            self._fine(order, step), self._powers(order), frequencies[:cut], step_error
+        )
+        if cut == len(frequencies):
+            return one
+        return joined(one, self.batch.shifted(order, frequencies[cut:], self.own)[0])
+
+    def _nearby(self, span: Reals, step: Reals) -> float:
+        """Up to which frequency the real line is to be used, where a row would need too many points beyond; or inf."""
+        most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
+        return float((0.1 * self.noise**2 * most / span)[span > most * step].min(initial=math.inf))
+
+    def moment_bounds(self, order: float) -> tuple[Reals, Reals] | None:
+        """Upper bounds on log M at a real order from the plain sum of n r^p, to a percent of 1 for all copies, and how
+        much of that is rounding, shape (m, 1) each; None if too many points would be needed."""
+        grid, power = self._coarse(order), self._powers(order)
+        if grid is None:
+            return None
+        log_m = self._most_moment(grid, order)
+        norm, width = self._strips(grid, log_m, order, 0.0)
+        steps = 2 * math.pi * width / (5 + np.log(self.times) - np.minimum(log_m, 0.0) + norm)
+        best = np.arange(len(steps)), steps.argmax(axis=-1)
+        step = steps[best][:, None]
+        if (step < grid.step).any():
+            low, high = self._ends(order)
+            if not float(((high - low) / step).max()) <= MOST_POINTS:
+                return None
+            grid = built(self.noise, self.rate, low, high, shortened(step), self.batch.ulps)
+        step_error = 2.8 * np.exp(
+            norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step
+        )
+        return grid.points.moment_bound(power, step_error + self._outside(grid, power))
 
     def _on_grid(self, grid: Grid, power: Reals, frequencies: Reals, step_error: Reals) -> Line:
         """The trapezoid sum; `step_error` bounds what its step leaves out, shape (m, 1)."""
@@ -121,19 +158,24 @@ class Direction:
         grid = self._coarse(order)
         if grid is None:
             return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
-        log_m, _ = self.batch.log_moment(order, self.own)
+        log_m = self._most_moment(grid, order)
         wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
-        norm, width = np.array(self._norms(log_m, order, reach)), self._angles * self.noise**2
         if grid.x.shape[-1] <= _SHORT:
-            log_error = (norm - 2 * math.pi * width / grid.step).min(axis=-1)[:, None]
+            log_error = self._log_step_error(grid, log_m, order, reach)
             if (log_error <= -wanted).all():
                 return grid.step, 2.8 * np.exp(log_error)
+        norm, width = self._strips(grid, log_m, order, reach)
         steps = 2 * math.pi * width / (wanted + norm)
         best = np.arange(len(steps)), steps.argmax(axis=-1)
         # The next power of 2^(1/4) below, so that neighboring orders share a grid.
         step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
         log_error = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
         return step, 2.8 * np.exp(log_error)
+
+    def _most_moment(self, grid: Grid, order: float) -> Reals:
+        """log of an upper bound on M."""
+        one = self.batch.moments(order, self.own)
+        return most_moment(grid, one and one.log_m, self.noise, self._powers(order))
 
     @cached_property
     def _angles(self) -> Reals:
@@ -146,6 +188,52 @@ class Direction:
         return [
             _norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()
         ]
+
+    def _log_step_error(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
+        """log of what the step of this grid leaves out, over 2.8, by the best strip, shape (m, 1)."""
+        norms, rates = (
+            self._norms(log_m, order, reach),
+            (2 * math.pi * self.noise**2 / grid.step).ravel().tolist(),
+        )
+        return np.array(
+            [
+                [min(norm - angle * rate for norm, angle in zip(row, angles, strict=True))]
+                for row, rate, angles in zip(norms, rates, self._angles.tolist(), strict=True)
+            ]
+        )
+
+    def _strips(self, grid: Grid, log_m: Reals, order: float, reach: float) -> tuple[Reals, Reals]:
+        """`_norms`, closer where that is worth it, and half the widths of the strips."""
+        s, power, angles = self.noise, self._powers(order), self._angles
+        norm, width = np.array(self._norms(log_m, order, reach)), angles * s * s
+        tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[
+            :, 0
+        ]
+        if reach > 0 and tight.any():
+            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.log(
+                np.cos(angles / 2)
+            )
+            plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
+            raised = width * width / (2 * s * s)
+            norm = np.where(tight[:, None], raised + np.logaddexp(closer, plain), norm)
+        return norm, width
+
+    def _strip(self, grid: Grid, power: Reals, reach: float) -> Reals:
+        """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
+        s2 = self.noise**2
+        weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
+        weight = np.concatenate([weight[:, 1:], np.ones_like(s2)], axis=1)
+        # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
+        # The last cell stands for all that is to its right; what is left of the first is below a third of it.
+        exponent = grid.points.log_weight + power * grid.points.ratio
+        lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
+        total = np.empty((len(s2), len(_ANGLES)))
+        for at in range(len(_ANGLES)):
+            theta = self._angles[:, at : at + 1]
+            rest = 2 * np.square(np.sin(theta / 2))
+            angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
+            total[:, at : at + 1] = log_sum(lifted + reach * angle)
+        return total
 
     def _outside(self, grid: Grid, power: Reals) -> Reals:
         """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
@@ -297,11 +385,18 @@ class SampledGaussianSum(Direction, Transform):
             whole = self._between_whole_orders(order)
             if whole < math.inf and (order.is_integer() or whole < self.cumulants(order)[0] + 2):
                 return whole
-        log, slack = self.batch.log_moment(order, self.own)
-        if not float((self.times * slack).sum()) < 0.05:
-            return _upper(self.line(order, np.zeros(1)))
-        rounded = U * (8 + len(log)) * float((self.times * np.abs(log)).sum())
-        return float((self.times * log).sum()) + rounded
+        bound = self._by_sum(order)
+        return _upper(self.line(order, np.zeros(1))) if bound is None else bound
+
+    def _by_sum(self, order: float) -> float | None:
+        """An upper bound on K from the plain sum of n r^p; None if its rounding is above a percent of 1 or so."""
+        found = self.moment_bounds(order)
+        if found is None or not float((self.times * found[1]).sum()) < 0.05:
+            return None
+        log, _ = found
+        return float((self.times * log).sum()) + U * (8 + len(log)) * float(
+            (self.times * np.abs(log)).sum()
+        )
 
     def _between_whole_orders(self, order: float) -> float:
         """K is convex: between whole orders it is at most what the line through their values is."""
@@ -348,19 +443,29 @@ class SampledGaussianSum(Direction, Transform):
     def near_normal_envelope(
         self, order: float, edges: Reals, *, with_reverse: bool
     ) -> Reals | None:
-        """`log_envelope` where all losses are nearly alike."""
-        return self.batch.envelope(order, edges, self.own, ())
+        """`log_envelope` where two moments and one shifted path give it."""
+        found = self.batch.near_normal(order, self.own, together=with_reverse)
+        return found and self._added(found.log_envelope(edges))
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return self._envelope(order, edges, THETAS)
+        return self.coarse_line(order, np.zeros(1), edges, with_reverse=False)[1]
+
+    def coarse_line(
+        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
+    ) -> tuple[Line, Reals]:
+        line, bounds = self.batch.survey(order, nodes, edges, self.own, together=with_reverse)
+        return self._total(line), self._added(bounds)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
-        return self._envelope(order, edges, (*THETAS, 1.0, 1.3))
-
-    def _envelope(self, order: float, edges: Reals, thetas: Sequence[float]) -> Reals:
-        """The better one of that where losses are alike, and of the best of some shifts."""
-        alike, rare = (self.batch.envelope(order, edges, self.own, each) for each in ((), thetas))
-        return np.minimum(alike, rare)
+        """`log_envelope` with the best of several shifts: where one was not enough."""
+        line, bounds = self.batch.survey(order, np.zeros(1), edges, self.own, together=False)
+        floor = line.floor
+        if not np.isfinite(floor).all():
+            return self._added(bounds)
+        power, reach = order + 1 if self.remove else -order, self.batch.reach(order)
+        ends = reach.low[self.own], reach.high[self.own]
+        beyond = shifted_envelope(self.noise, self.rate, power, edges, floor, ends)
+        return self._added(np.minimum(bounds, beyond))
 
     def _total(self, rows: Line) -> Line:
         size, error = self._added(np.abs(rows.log)), self._added(rows.error)
