@@ -148,12 +148,14 @@ class Theorem(Exactly, ABC):
     def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
         """The mechanism that is known by what the interaction promises alone."""
 
+    @abstractmethod
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon of the interaction at a delta; by a closed form, so that ledgers are read without numpy."""
-        return self.total(1, delta)
+        """The smallest epsilon of the interaction at a delta, by the conversion that limits for targets are searched with."""
 
     def total(self, times: int, delta: float) -> float:
         """The smallest epsilon of so many such budgets at a total delta."""
+        if times == 1:
+            return self.epsilon(delta)
         composed = self.promised() * times
         return composed.epsilon(delta=delta, orientation=Orientation.FREE).upper
 
@@ -236,6 +238,9 @@ class Pure(Theorem):
 
     def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
         return black_box(self.guarantee(), adjacency)
+
+    def epsilon(self, delta: float) -> float:
+        return self.total(1, delta)
 
     def total(self, times: int, delta: float) -> float:
         return optimal(self.guarantee(), times, delta=delta)
