@@ -41,13 +41,14 @@ LIGHT = {
     "--version": {*PARSERS, "numpy", "dpcompose.cli.command", "dpcompose.report"},
     "ledger init": {*PARSERS, "numpy"},
     "ledger scope other --cap epsilon=1": PARSERS,
+    "ledger show": {*PARSERS, "numpy", "dpcompose.account"},
     "ledger show capped --csv": {*PARSERS, "numpy", "dpcompose.account"},
     "ledger log capped --json": {*PARSERS - {"msgspec"}, "numpy", "dpcompose.account"},
     "ledger charge capped --cost epsilon=0.1 --cost delta=0 --key one": {*PARSERS, "numpy", "dpcompose.account"},
     "ledger charge city/health --cost rho=0.001 --cost delta=0 --key two": {*PARSERS, "numpy", "scipy"},
-    "ledger show": {*PARSERS, "numpy", "scipy", "dpcompose.composition"},
+    "ledger show city/health": {*PARSERS, "numpy", "scipy", "dpcompose.composition"},
     "ledger log city": {*PARSERS, "numpy", "scipy", "dpcompose.composition"},
-    "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6": {*PARSERS, "scipy", "dpcompose.composition"},
+    "theorem 3.20 --epsilon 0.1 --times 9 --slack 1e-6": {*PARSERS, "dpcompose.composition"},
     "account plan.toml": {*PARSERS, "matplotlib", "scipy.optimize", "dpcompose.ledger", "dpcompose.account"},
 }  # fmt: skip
 """Lines, and modules that they do without."""
@@ -96,9 +97,9 @@ def test_a_command_imports_no_more_than_it_needs(line: str, tmp_path: Path) -> N
     environment = {**os.environ, **ENVIRONMENT}
     with Ledger.open(tmp_path / "l.db") as ledger:
         ledger.scope("capped", caps={"epsilon": 1, "delta": 0}, actor="Ada")
-        Budget(1, 1e-6, only="zcdp").open(ledger, "city", actor="Ada")
-        Budget(1, 1e-6, only="zcdp").open(ledger, "city/health", actor="Ada")
-        Budget(1, 1e-6).open(ledger, "city/schools", actor="Ada")
+        if "city" in line:
+            Budget(1, 1e-6, only="zcdp").open(ledger, "city", actor="Ada")
+            Budget(1, 1e-6, only="zcdp").open(ledger, "city/health", actor="Ada")
     done = subprocess.run(
         [sys.executable, "-c", program, *line.split()],
         check=True, capture_output=True, text=True, cwd=tmp_path, env=environment,

@@ -12,6 +12,7 @@ from dpcompose import check
 from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.scope import (
     ScopeBudget,
+    as_opened,
     budgets_above,
     described,
     path_in,
@@ -26,6 +27,7 @@ from dpcompose.adaptive import (
     Filter,
     MenuFilter,
     Odometer,
+    for_target,
     from_description,
 )
 from dpcompose.composition import Composable
@@ -87,7 +89,7 @@ def open_scope(
         raise DomainError("schedule", schedule, "none in a scope without a filter")
     target = _target(budget, epsilon, delta)
     stated = _stated(budget, described(budget, adjacency, odometer, committed, note, target))
-    ledger.scope(path, renew=renew, actor=actor, key=key, **stated)
+    ledger.scope(path, renew=renew, actor=actor, key=key, **as_opened(ledger, path, stated))
     return Account(ledger, scope=path)
 
 
@@ -147,6 +149,7 @@ def _open_alike(
                 "scopes outside of slots",
                 f"Take slots of {above.path} one by one",
             )
+    stated = as_opened(ledger, new[0], stated) if new else stated
     return ledger.open_scopes(new, renew=renew, actor=actor, **stated)
 
 
@@ -199,15 +202,10 @@ def open_partition(
     if filter is not None:
         filter.start(adjacency=adjacency)
     require_same_adjacency(ledger, path, adjacency)
+    stated = _stated(filter, described(filter, adjacency, None, (), note))
     return ledger.scope(
-        path,
-        kind=Kind.PARTITION,
-        caps=None if filter is None else filter.caps,
-        renew=renew,
-        description=described(filter, adjacency, None, (), note),
-        actor=actor,
-        key=key,
-    )
+        path, kind=Kind.PARTITION, renew=renew, actor=actor, key=key, **as_opened(ledger, path, stated)
+    )  # fmt: skip
 
 
 def _filter_of(
@@ -362,7 +360,8 @@ class BudgetArguments:
                 )
             case Kind.FILTER:
                 require_same_adjacency(ledger, path, common["adjacency"])
-                return ledger.scope(path, renew=self.renew, actor=actor, key=key, **self._stated())
+                stated = as_opened(ledger, path, self._stated())
+                return ledger.scope(path, renew=self.renew, actor=actor, key=key, **stated)
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
 
@@ -427,7 +426,7 @@ class BudgetArguments:
         if self.only is not None and self.filter not in (None, "budget"):
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
         if self.filter in (None, "budget"):
-            return self._budget(self.only)
+            return self._budget()
         if self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
@@ -439,21 +438,27 @@ class BudgetArguments:
         if self.parameters:
             typed = {name: _typed(name, text) for name, text in self.parameters.items()}
             return from_description({"filter": self.filter, "version": 1, **typed})
-        return self._budget("zcdp" if self.filter == "concentrated" else self.filter)
+        self._require_target()
+        target = {name: exact(name, text) for name, text in self.target.items()}
+        kept = target.get("mechanism_delta", Fraction(0))
+        return for_target(self.filter, target["epsilon"], target.get("delta", Fraction(0)), kept)
 
-    def _budget(self, only: str | None) -> Budget | None:
+    def _require_target(self) -> None:
+        if "epsilon" not in self.target:
+            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
+
+    def _budget(self) -> Budget | None:
         """The budget of a target; None if there is no target, in a scope that groups others."""
         if self.parameters:
             raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
-        if not self.target and self.filter is None and only is None:
+        if not self.target and self.filter is None and self.only is None:
             return None
-        if "epsilon" not in self.target:
-            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
+        self._require_target()
         target = {name: exact(name, text) for name, text in self.target.items()}
         return Budget(
             target["epsilon"],
             target.get("delta", 0),
-            only=only,
+            only=self.only,
             reserve=target.get("mechanism_delta") or None,
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from dpcompose import check
 from dpcompose.account.target import NumericLiteral, exact_text, target_in_words, target_of
 from dpcompose.adaptive import Filter, from_description
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
 from dpcompose.ledger import Amount, Entry, Kind, Ledger, Scope, paths_down_to, scope_path
 from dpcompose.mechanisms import parse
 from dpcompose.values import Adjacency, Orientation
@@ -193,6 +193,37 @@ def described(
         budget["schedule"] = [[text, times] for text, times in schedule]
     kept = as_mapping("note", note)
     return {"budget": budget} | ({"note": kept} if kept else {})
+
+
+def as_opened(ledger: Ledger, path: str, stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The caps and description of a new scope; those that it was opened with, if it was opened for the same target.
+
+    A limit is searched for, and another version may find another last digit: opening a scope again stays safe.
+    """
+    try:
+        scope = ledger.balance(path).scope
+    except UnknownScopeError:
+        return stated
+    asked = [_without_limits(each) for each in (scope.description, stated["description"])]
+    same = asked[0] == asked[1] and asked[0] is not None
+    return {"caps": scope.caps, "description": scope.description} if same else stated
+
+
+_SEARCHED = {"epsilon", "rho", "budget", "mu", "squares"}
+"""The limits of budgets of one theorem, by their names in descriptions."""
+
+
+def _without_limits(description: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The description of a budget for a target without the limits that follow from it; None for another one."""
+    budget = dict(description.get("budget", {}))
+    filter = dict(budget.get("filter") or {})
+    if filter.get("filter") == "budget":
+        filter["parts"] = [{**each, "limit": ""} for each in filter["parts"]]
+    elif "target" in budget:
+        filter |= dict.fromkeys(_SEARCHED & filter.keys(), "")
+    else:
+        return None
+    return {**description, "budget": {**budget, "filter": filter, "alternatives": ""}}
 
 
 def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:

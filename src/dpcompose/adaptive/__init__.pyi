@@ -37,6 +37,7 @@ if True:
         PureFilter as PureFilter,
         RenyiFilter as RenyiFilter,
         UnionFilter as UnionFilter,
+        for_target as for_target,
     )
     from .filter import times_within as times_within
     from .pricing import known_pure as known_pure, label as label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
@@ -21,10 +21,10 @@ from dpcompose.adaptive.amount import (
 )
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
-from dpcompose.adaptive.theorems import KINDS, Advanced
+from dpcompose.adaptive.theorems import KINDS, Advanced, best_order
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
-from dpcompose.values import Adjacency, exact, rounded_up
+from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 
 def one_theorem(kind: str, *values: Number, **named: Number) -> Budget:
@@ -50,6 +50,24 @@ def one_theorem(kind: str, *values: Number, **named: Number) -> Budget:
         return Budget.of_theorem(Advanced.of_slack(**numbers))
     order, delta = numbers.pop("order", 0.0), numbers.pop("delta", 0)
     return Budget.of_theorem(KINDS[kind](numbers.popitem()[1], delta, order))
+
+
+def for_target(kind: str, epsilon: Fraction, delta: Fraction, kept: Fraction) -> Budget:
+    """The budget of one theorem alone for a target, in the parameters that a ledger has for it, `kept` for charges.
+
+    A scope that is opened again by the same words is the same scope, so this is what those words have always meant.
+    """
+    if kind == "advanced":
+        return one_theorem(kind, epsilon, delta, delta - kept)
+    ends = rounded_down(epsilon), rounded_down(delta)
+    only = Budget(
+        epsilon,
+        delta,
+        only=KINDS[kind].name,
+        reserve=kept or None,
+        orders=(best_order(*ends),) if kind == "renyi" and all(ends) else None,
+    )
+    return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
 
 
 PureFilter, BasicFilter, ConcentratedFilter, RenyiFilter, GaussianFilter, AdvancedFilter = (

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 from dpcompose import check
 from dpcompose.adaptive import pricing
@@ -28,12 +28,9 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import (
     ApproximateDP,
     ConcentratedDP,
-    GaussianTradeoff,
     Priced,
     RenyiDP,
     TypedAmounts,
-    gaussian_epsilon,
-    gaussian_mu,
     lossless_epsilon,
 )
 from dpcompose.mechanisms import (
@@ -56,11 +53,12 @@ from dpcompose.values import (
 
 if TYPE_CHECKING:
     from dpcompose.composition import Composable
+    from dpcompose.guarantee import GaussianTradeoff
     from dpcompose.numerics import Reals
 
 PriceRule = Callable[["Reals"], "Reals"]
 """The prices of records by a number of each; both of shape (records,)."""
-Guarantee = ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff
+Guarantee: TypeAlias = "ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff"
 _ZERO = Fraction(0)
 OPTIMAL = "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]"
 
@@ -532,6 +530,8 @@ class Gaussian(Theorem):
 
     @classmethod
     def most(cls, epsilon: float, delta: float, order: float) -> float:
+        from dpcompose.guarantee import gaussian_mu  # it needs scipy
+
         found = rounded_down(Fraction(min(gaussian_mu(epsilon, delta=delta).lower, LARGEST)))
         step = 2.0**-52
         # The curve and its inverse are rounded apart: what is read back stays within the target, too.
@@ -550,16 +550,24 @@ class Gaussian(Theorem):
         return root
 
     def guarantee(self) -> GaussianTradeoff:
-        return GaussianTradeoff(rounded_up(exact(self.limit)))
+        from dpcompose.guarantee import GaussianTradeoff  # it needs scipy
+
+        return GaussianTradeoff(self.mu)
+
+    @property
+    def mu(self) -> float:
+        """The largest mu, rounded up."""
+        return rounded_up(exact(self.limit))
 
     def promised(self, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composable:
-        mu = self.guarantee().mu
-        if mu < MOST_MU:
-            return GaussianDP(max(mu, LEAST_MU) if mu else 0.0, holds_under=adjacency)
+        if self.mu < MOST_MU:
+            return GaussianDP(max(self.mu, LEAST_MU) if self.mu else 0.0, holds_under=adjacency)
         return ConcentratedMechanism(rounded_up(self.cap / 2), holds_under=adjacency)
 
     def epsilon(self, delta: float) -> float:
-        return gaussian_epsilon(delta, mu=self.guarantee().mu).upper
+        from dpcompose.guarantee import gaussian_epsilon  # it needs scipy
+
+        return gaussian_epsilon(delta, mu=self.mu).upper
 
     def typed(self) -> TypedAmounts:
         return TypedAmounts(rho=self.cap / 2, mu_squared=self.cap)

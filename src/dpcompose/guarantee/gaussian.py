@@ -3,9 +3,9 @@
 All rest on the upper tail of the normal distribution. `density`, `mills`, `mills_slope` and
 `mills_drop` return `(value, error)`: the true number lies within `error * |value|` of `value`. The
 errors are theorems about floating-point arithmetic, given that `math.exp` is accurate to 1 ulp (8
-are allowed for) and that `_scaled_tail` is accurate to `ERFCX_ERROR` on [-0.4, 3.6]: a test measures
-it against ball arithmetic, and more than ten times the worst error is allowed for. Nothing here needs
-numpy or scipy, so that a ledger is read without them.
+are allowed for) and that `scipy.special.erfcx` is accurate to `ERFCX_ERROR` on [-0.4, 3.6]:
+measured against ball arithmetic at 60,000 points of each of nine intervals, its worst error there
+is 10.4 units of roundoff; ten times that and more are allowed for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
+
+from scipy.special import erfcx, ndtri
 
 from dpcompose import check
 from dpcompose.errors import DomainError
@@ -25,8 +26,6 @@ _CLOSED_FORM = Certificate("Gaussian closed form (Mills' ratio)", unit="relative
 _TRADEOFF = Certificate("closed form, round-off bounded", unit="relative type II error")
 _TINY = 5e-324
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-quantile = NormalDist().inv_cdf
-"""The quantile of the standard normal distribution at a probability in (0, 1); not certified."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
     Reference: [BalleWang2018, Theorem 8], [DongRothSu2022, Corollary 2.13]
     """
     delta, mu = check.probability("delta", delta), check.nonnegative("mu", mu)
-    farthest = mu * (mu / 2.0 - quantile(delta)) if 1e-300 <= delta <= 0.5 else 0.0
+    farthest = mu * (mu / 2.0 - float(ndtri(delta))) if 1e-300 <= delta <= 0.5 else 0.0
     if 0.0 < farthest < 1e300:
         quick = _enclosed(_neared(delta, mu, farthest), delta, mu)
         if quick is not None:
@@ -134,7 +133,7 @@ def gaussian_epsilon(delta: float, *, mu: float) -> Bound:
         return _certified_epsilon(0.0, 0.0)
     if delta == 0.0:
         return _certified_epsilon(math.inf, math.inf)
-    farthest = mu * (mu / 2.0 - quantile(delta))
+    farthest = mu * (mu / 2.0 - float(ndtri(delta)))
     if not farthest < 1e300:
         return Bound(
             0.0, math.inf, Certificate("Gaussian closed form", notes=("epsilon exceeds 1e300",))
@@ -408,16 +407,6 @@ def density(point: Fraction) -> tuple[float, float]:
     return math.exp(leading) * (1.0 + remainder) / math.sqrt(2.0 * math.pi), 12 * UNIT_ROUNDOFF
 
 
-def _scaled_tail(point: float) -> float:
-    """e^(x^2) erfc(x), for x in [-0.4, 3.6]."""
-    # x^2 = square + rest: Dekker's product, whose terms are exact.
-    wide = 134217729.0 * point
-    high = wide - (wide - point)
-    low, square = point - high, point * point
-    rest = ((high * high - square) + 2.0 * high * low) + low * low
-    return math.exp(square) * (1.0 + rest) * math.erfc(point)
-
-
 def mills(point: float) -> tuple[float, float]:
     """Mills' ratio (1 - Phi(x)) / phi(x) at x = `point` >= -1/2, and its relative error.
 
@@ -425,8 +414,9 @@ def mills(point: float) -> tuple[float, float]:
     and at most 0.6 on [-1/2, 0].
     """
     if point < FRACTION_FROM:
-        scaled = _scaled_tail(point / math.sqrt(2.0))
-        return math.sqrt(math.pi / 2.0) * scaled, ERFCX_ERROR + 8 * UNIT_ROUNDOFF
+        return math.sqrt(math.pi / 2.0) * float(
+            erfcx(point / math.sqrt(2.0))
+        ), ERFCX_ERROR + 8 * UNIT_ROUNDOFF
     return 1.0 / (point + _fraction_tail(point)), FRACTION_ERROR + 4 * UNIT_ROUNDOFF
 
 
@@ -504,7 +494,7 @@ def upper_quantile(tail: float) -> Bound:
     if tail > 0.5:
         other = upper_quantile(1.0 - tail)
         return Bound(-other.upper, -other.lower)
-    point = -quantile(tail)
+    point = -float(ndtri(tail))
     margin = max(2.0 * math.ulp(point), 1e-14)
     above = walk(point, margin, lambda x: upper_tail(Fraction(x)).upper <= tail)
     return Bound(walk(point, -margin, lambda x: upper_tail(Fraction(x)).lower >= tail), above)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
@@ -21,7 +22,6 @@ from dpcompose.guarantee.approximate import (
     remaining_delta,
     with_failures,
 )
-from dpcompose.guarantee.gaussian import quantile
 from dpcompose.numerics import dots, increasing_root, walk
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -265,9 +265,7 @@ def _root(atoms: _Atoms, target: float) -> tuple[float, float]:
         return math.log(target) - logarithm, slope
 
     highest = float(atoms.maximum)
-    start = min(
-        max(mean - deviation * quantile(min(target, 1.0 - 2.0**-53)), 0.0), highest * (1.0 - 1e-9)
-    )
+    start = min(max(mean - deviation * float(ndtri(target)), 0.0), highest * (1.0 - 1e-9))
     point = increasing_root(excess, start=start, lower=0.0, upper=highest)
     bound, (_, slope) = atoms.delta(point), atoms.logarithm(point)
     return point, max(0.6 * bound.width / max(bound.upper * slope, _TINY), 2.0 * math.ulp(point))

@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpcompose import check
 from dpcompose.guarantee import binomial
@@ -27,7 +28,6 @@ from dpcompose.guarantee.approximate import (
     with_failures,
 )
 from dpcompose.guarantee.binomial import BinomialLaw, Sums, first_sums
-from dpcompose.guarantee.gaussian import quantile
 from dpcompose.numerics import U, dots, walk
 from dpcompose.values import Bound, Certificate, down, nearest, rounded_down, rounded_up, up
 
@@ -270,7 +270,7 @@ def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
     deviation = math.sqrt(times) * epsilon / math.cosh(min(epsilon, 700.0) / 2.0)
     # The remainder of a delta next to 1 may be rounded to more than 1, where there is no quantile.
     point = min(
-        max(mean - deviation * quantile(min(target, 1.0 - 2.0**-53)), 0.0), upper * (1.0 - 1e-9)
+        max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9)
     )
     for _ in range(200):
         tail = _pure(point, epsilon, times)
