@@ -99,6 +99,7 @@ MADE = [
     "PlanAccount",
     "PlanCalibration",
     "PlanRisk",
+    "TrainingHistory",
     "Contribution",
     "Amounts",
     "Anchor",
@@ -126,6 +127,7 @@ MADE = [
 ]
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
+    "restored",
     "in_percent",
     "of_theorem",
     "state",
@@ -615,6 +617,11 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Session.explain": {
         "request": release.Count,
         "spend": lambda: {"epsilon": 0.01},
+        "tables": lambda: None,
+        "keys": lambda: None,
+    },
+    "Session.plan": {
+        "text": lambda: "SELECT COUNT(*) FROM frame",
         "tables": lambda: None,
         "keys": lambda: None,
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,7 +41,10 @@ def test_a_question_keeps_what_is_charged_and_half_its_noise_does_not() -> None:
     )
 
 
-def test_a_session_is_played_whole() -> None:
+def test_a_session_is_played_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(
+        tmp_path
+    )  # the files below the working folder are looked at, and of many this is said
     what = audited_session([QUESTIONS["count"], QUESTIONS["units by keys"]], *neighbors())
     found = audit(what.subject, [what.pair], claim=what.claim, samples=24, ladder=False)
     assert found.verdict is Verdict.NOT_REFUTED and found.samples == 24 and not what.subject.notes

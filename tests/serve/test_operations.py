@@ -124,6 +124,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
 VALUES = {
     "--ledger": ["/var/lib/dpcompose/city.db"],
     "--people": ["/var/lib/dpcompose/people.db"],
+    "--catalog": ["/etc/dpcompose/catalog.toml"],
     "--host": ["::1"],
     "--port": ["9000"],
     "--issuer": ["https://login.example/a%20city?a=$1&b=%2F"],
