@@ -14,6 +14,7 @@ import pytest
 from dpcompose import BlackBox
 from dpcompose.audit import Pair, Subject, Verdict, audit
 from dpcompose.audit.learned import LEARNERS
+from dpcompose.errors import DomainError
 
 PAIRS = (Pair((0.0,), (1.0,)), Pair((), (1.0,)))
 
@@ -38,9 +39,13 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
 def test_any_number_of_rows(answer: Callable[[Any], Any]) -> None:
     for samples in (1, 2, 3, 5, 23, 25, 26, 49, 73, 97, 121):
-        found = audit(
-            Subject(answer), PAIRS, claim=BlackBox(1.0), samples=samples, learners=LEARNERS
-        )
+        try:
+            found = audit(
+                Subject(answer), PAIRS, claim=BlackBox(1.0), samples=samples, learners=LEARNERS
+            )
+        except DomainError as error:  # each call raised: of few calls that happens
+            assert answer is _raises and samples <= 26 and f"{samples} calls, none" in str(error)
+            continue
         assert found.samples == samples and found.verdict is Verdict.NOT_REFUTED
 
 
