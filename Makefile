@@ -24,7 +24,7 @@ help:
 	@echo "make benchmark   time and tightness against other accountants (about half an hour; QUICK=1: two minutes)"
 	@echo "make clean  remove .venv and what the demo wrote"
 
-demo: .venv/.plot .venv/.data .venv/.flights
+demo: .venv/.plot .venv/.data .venv/.serve .venv/.flights
 	$(BIN)/python -m examples.demo
 
 demo-engines: .venv/.data .venv/.postgres .venv/.spark .venv/.flights

@@ -23,7 +23,7 @@ from examples.bob import make_plan as bob
 from examples.bob.page import bob_page
 from examples.census.make_plans import DATA, HERE, RELEASES, Release
 from examples.city import city as analysts
-from examples.flights import analysts as flights
+from examples.flights import analysts as flights, counter
 
 OUT = Path("out")
 _CENSUS = (
@@ -154,11 +154,13 @@ def city() -> Iterator[str]:
 
 
 def new_york() -> Iterator[str]:
-    """Analysts who ask a real table, if it is installed."""
+    """Analysts who ask a real table, if it is installed: their own copy, and one behind a counter."""
     missing = flights.installed()
     yield "" if not missing else f"\nFlights from New York: not asked; {missing}"
     if not missing:
         yield from flights.told("duckdb")
+        yield ""
+        yield from counter.told()
 
 
 def _account(plan: Plan) -> PlanAccount:

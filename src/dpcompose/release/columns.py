@@ -79,6 +79,11 @@ def _text(value: Any) -> str | None:
 
 
 def _date(value: Any) -> date | None:
+    if isinstance(value, str) and len(value) == 10:  # as JSON and SQL write it
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            return None
     return value if isinstance(value, date) and not isinstance(value, datetime) else None
 
 
@@ -90,7 +95,7 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "integer": (_integer, "a 64-bit integer"),
     "text": (_text, "a text"),
     "boolean": (_boolean, "True or False"),
-    "date": (_date, "a date"),
+    "date": (_date, "a date, such as '2030-01-31'"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -121,6 +122,7 @@ class RemoteSession(Session):
             else {name: str(each) for name, each in spend.items()}
         )
         stated = {"spend": typed, "key": key, **fields}
+        stated = json.loads(json.dumps(stated, default=str))  # keys may be dates
         served = self._remote.ask(
             table=self.table.name,
             **{name: value for name, value in stated.items() if value is not None},
