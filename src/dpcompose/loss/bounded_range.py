@@ -132,6 +132,11 @@ class BoundedRangeLoss(Loss):
         )
 
 
+def attained_loss(epsilon: float, at: int) -> AtomicLoss:
+    """The attained loss of number `at`, from 0 to 2, in its first order."""
+    return attained_losses(epsilon)[at][0]
+
+
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
     """Attained losses, both orders: t at probability (1 - e^(t - epsilon)) / (1 - e^-epsilon), else t - epsilon."""
     found: list[tuple[AtomicLoss, AtomicLoss]] = []

@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcompose.contour import WeightedPoints
+from dpcompose.law import LEAST_WEIGHT
 from dpcompose.numerics import Reals, U, minus_log1p
 
-LEAST_WEIGHT = 1e-290
-"""Terms of a smaller weight are left out, and count as an infinite loss."""
 LEAST_MASS = 5e-324
 """The least positive float."""
 _LARGEST_RISE = 700.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -321,6 +321,21 @@ class MixtureLoss(OpposedLoss):
             else (lower, upper)
         )
         return Bound(max(lower, 0.0), min(upper, 1.0), _CERTIFICATE)
+
+
+def against_noise(
+    parts: Iterable[tuple[float, tuple[float, ...], tuple[float, ...], float]],
+    share_error: float,
+    infinite_error: float,
+) -> MixtureLoss:
+    """Return the loss of a public choice among mixtures, (share, means, weights, relative error of
+    the weights) each, against the noise alone.
+    """
+    mixtures = [
+        (share, GaussianMixture(means, weights, 1, error)) for share, means, weights, error in parts
+    ]
+    pairs = tuple([(share, OpposedMixtures(one, GaussianMixture())) for share, one in mixtures])
+    return MixtureLoss(pairs, share_error, infinite_error)
 
 
 def _largest(first: GaussianMixture, second: GaussianMixture) -> float:
