@@ -39,4 +39,10 @@ if True:
         saddle_for_value as saddle_for_value,
         shortened as shortened,
     )
-    from .transform import blockwise as blockwise, joined as joined, summed_line as summed_line
+    from .transform import (
+        TabulatedTransform as TabulatedTransform,
+        blockwise as blockwise,
+        joined as joined,
+        remembered as remembered,
+        summed_line as summed_line,
+    )

@@ -19,6 +19,7 @@ from .two_point import TwoPointLoss as TwoPointLoss
 if True:
     from .atomize import MOST_KINKS as MOST_KINKS
     from .atoms import TINY as TINY
+    from .base import by_family as by_family
     from .gaussian_mixture import (
         OpposedMixtures as OpposedMixtures,
         binomial_mixture as binomial_mixture,

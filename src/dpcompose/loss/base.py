@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpcompose.contour import Transform
+from dpcompose.contour import TabulatedTransform, Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics import Reals, U, log_unmixed
@@ -181,6 +181,14 @@ class Loss(ABC):
         return None
 
 
+def by_family(group: Iterable[tuple[Loss, int]]) -> dict[type[Loss], list[tuple[Loss, int]]]:
+    """The losses of each family, with their counts."""
+    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
+    for loss, times in group:
+        families[type(loss)].append((loss, times))
+    return families
+
+
 _Member = TypeVar("_Member", bound=Loss)
 
 
@@ -262,7 +270,7 @@ def _scaled(bound: Bound, factor: float, relative_error: float) -> Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedRows(Transform):
+class BoundedRows(TabulatedTransform):
     """A sum of rows, of shape (m, 1): a loss between -epsilon and epsilon, so many times. A member adds the moments.
 
     Args:
@@ -272,7 +280,6 @@ class BoundedRows(Transform):
 
     epsilon: Reals
     times: Reals
-    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -285,7 +292,3 @@ class BoundedRows(Transform):
     @property
     def scale(self) -> float:
         return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])

@@ -22,13 +22,13 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 
 from dpcompose.contour import (
     Cumulants,
     Line,
+    TabulatedTransform,
     Transform,
     WeightedPoints,
     blockwise,
@@ -379,11 +379,10 @@ _PARTS = np.arange(6) / 6
 
 
 @dataclass(frozen=True)
-class BelowSum(Transform):
+class BelowSum(TabulatedTransform):
     """The sum of the losses where no copy is above its cut: a measure of mass below 1."""
 
     cuts: tuple[Cuts, ...]
-    tabulates: ClassVar[bool] = True
 
     @property
     def copies(self) -> float:
@@ -392,10 +391,6 @@ class BelowSum(Transform):
     @property
     def minimum(self) -> float:
         return sum(cut.times * math.log1p(-cut.rate) for cut in self.cuts) * (1 + 16 * U)
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         parts = np.zeros((3, len(orders)))
@@ -448,15 +443,10 @@ class BelowSum(Transform):
 
 
 @dataclass(frozen=True)
-class ReverseSum(Transform):
+class ReverseSum(TabulatedTransform):
     """The sum of few losses in the other order, as sums over the same noise."""
 
     cut: Cuts
-    tabulates: ClassVar[bool] = True
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         row, times = self.cut.whole.curve(orders, sign=-1.0), self.cut.times
@@ -476,7 +466,7 @@ class ReverseSum(Transform):
 
 
 @dataclass(frozen=True)
-class JumpSum(Transform):
+class JumpSum(TabulatedTransform):
     """The sum of the losses where at least one copy is in a piece, divided by `mass`.
 
     With T_i of all copies and B_i of those in the piece, prod T_i^k_i (1 - prod (1 - B_i / T_i)^k_i) has positive
@@ -495,11 +485,6 @@ class JumpSum(Transform):
     whole: tuple[Transform, ...]
     sign: float
     mass: float
-    tabulates: ClassVar[bool] = True
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         log_m, first, second = np.zeros((3, len(orders)))

@@ -12,7 +12,14 @@ from typing import Self
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
+from dpcompose.contour import (
+    Cumulants,
+    Line,
+    TabulatedTransform,
+    Transform,
+    logarithm_of_excess,
+    remembered,
+)
 from dpcompose.guarantee import gaussian_profile, mills_drop
 from dpcompose.loss.base import Loss, merged
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures
@@ -29,7 +36,7 @@ _ENTRIES = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureSum(Transform):
+class MixtureSum(TabulatedTransform):
     """The sum over rows of times log M, M = sum of c_k M_k for losses that a coin with public outcome k chooses between.
 
     Args:
@@ -43,7 +50,6 @@ class MixtureSum(Transform):
     times: Reals
     maximum_loss: Reals
     minimum_loss: Reals
-    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -68,10 +74,6 @@ class MixtureSum(Transform):
             least = min(least, float(ends.min()))
         return least
 
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        found = self.curve(np.array([order]))
-        return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
-
     @np.errstate(
         over="ignore", invalid="ignore"
     )  # where a moment overflows the answer is infinite, or NaN
@@ -91,10 +93,6 @@ class MixtureSum(Transform):
             second = np.maximum(second, 1e-300)
         return Cumulants(*((self.times * each).sum(axis=0) for each in (log, first, second)))
 
-    @cached_property
-    def _lines(self) -> dict[tuple[float, bytes], Line]:
-        return {}
-
     @np.errstate(over="ignore")
     def line(self, order: float, frequencies: Reals) -> Line:
         one = self._one(order, frequencies)
@@ -102,13 +100,11 @@ class MixtureSum(Transform):
         error = self.times * one.error + (2 + len(size)) * U * size
         return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
 
+    @remembered
     def _one(self, order: float, frequencies: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
-        key = order, frequencies.tobytes()
-        if key not in self._lines:
-            lines = [part.line(order, frequencies) for _, _, part in self.parts]
-            self._lines[key] = lines[0] if len(lines) == 1 else self._mixed(lines)
-        return self._lines[key]
+        lines = [part.line(order, frequencies) for _, _, part in self.parts]
+        return lines[0] if len(lines) == 1 else self._mixed(lines)
 
     def _mixed(self, lines: Sequence[Line]) -> Line:
         """log of the mean of the parts: through its distance from 1 unless one of them is large."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +19,7 @@ from dpcompose.contour import (
 )
 from dpcompose.loss import rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, by_family
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
 
@@ -82,10 +81,7 @@ class Product:
     @cached_property
     def reduced(self) -> Group:
         """The same sum, each family merged as far as it can be; an enumeration where the states are few."""
-        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-        for loss, times in self.group:
-            if times > 0:
-                families[type(loss)].append((loss, times))
+        families = by_family(entry for entry in self.group if entry[1] > 0)
         merged = [
             entry for family, members in families.items() for entry in family.combine(members)
         ]
@@ -128,9 +124,7 @@ class Product:
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
         """The transform's terms by the family that made them."""
-        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-        for loss, times in self.reduced:
-            families[type(loss)].append((loss, times))
+        families = by_family(self.reduced)
         others = {} if self.other is None else self.other._pools
         return {
             family: _pooled(family, members, others.get(family))

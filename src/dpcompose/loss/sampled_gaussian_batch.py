@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, blockwise
+from dpcompose.contour import Cumulants, Line, blockwise, remembered
 from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
 from dpcompose.loss.sampled_gaussian_grid import (
     Grid,
@@ -70,8 +70,6 @@ class Cache:
     )
     coarse_grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any])
     fine_grids: dict[tuple[int | None, float, bytes], Grid] = field(default_factory=dict[Any, Any])
-    reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
-    reaches_of_powers: dict[float, Reach] = field(default_factory=dict[Any, Any])
     normal: dict[tuple[float, int | None], NearNormal | None] = field(
         default_factory=dict[Any, Any]
     )
@@ -172,20 +170,17 @@ class SampledGaussianBatch:
     def _coarse_step(self) -> Reals:
         return coarse_step(self.both.noise)
 
+    @remembered
     def reach(self, order: float) -> Reach:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
-        if order not in self.cache.reaches:
-            # A power a little larger than needed, so that neighboring orders share a grid.
-            power = max(
-                1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least
-            )
-            if power not in self.cache.reaches_of_powers:
-                low, high = self._ends(power)
-                self.cache.reaches_of_powers[power] = Reach(
-                    power, low, high, float(((high - low) / self._coarse_step).max())
-                )
-            self.cache.reaches[order] = self.cache.reaches_of_powers[power]
-        return self.cache.reaches[order]
+        # A power a little larger than needed, so that neighboring orders share a grid.
+        power = 1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25))
+        return self._reach(max(power, self._least))
+
+    @remembered
+    def _reach(self, power: float) -> Reach:
+        low, high = self._ends(power)
+        return Reach(power, low, high, float(((high - low) / self._coarse_step).max()))
 
     @cached_property
     def _least(self) -> float:

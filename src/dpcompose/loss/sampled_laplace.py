@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from dpcompose.contour import (
     Cumulants,
     Line,
+    TabulatedTransform,
     Transform,
     WeightedPoints,
     blockwise,
@@ -288,7 +289,7 @@ _WIDE = 16.0
 
 
 @dataclass(frozen=True, eq=False)
-class SampledLaplaceSum(Transform):
+class SampledLaplaceSum(TabulatedTransform):
     """M = E_Q r^(t + 1), or E_Q r^-t when the record is added, multiplied over rows.
 
     Args:
@@ -304,7 +305,6 @@ class SampledLaplaceSum(Transform):
     times: Reals
     ulps: int
     remove: bool
-    tabulates: ClassVar[bool] = True
 
     @property
     def _sign(self) -> float:
@@ -345,10 +345,6 @@ class SampledLaplaceSum(Transform):
     @property
     def copies(self) -> float:
         return float(self.times.sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         powers = orders + 1 if self.remove else -orders
