@@ -35,6 +35,10 @@ if True:
     )
     from .saddle import (
         LEAST_ORDER as LEAST_ORDER,
+        all_shortened as all_shortened,
+        curvature as curvature,
+        excess_of_mass as excess_of_mass,
+        excess_of_value as excess_of_value,
         moments_exceed as moments_exceed,
         saddle_for_value as saddle_for_value,
         shortened as shortened,

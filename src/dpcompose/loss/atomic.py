@@ -399,30 +399,10 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     ) * (1 + math.sqrt(1 + copies))
     kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
     rows = [tuple(row[kept].tolist()) for row in (upper, lower, ratio)]
-    if not faint:
-        return AtomicLoss(
-            Atoms(
-                rows[0],
-                rows[1],
-                rows[2],
-                None,
-                relative_error,
-                omitted,
-                log_ratio_relative_error=ratio_error,
-            )
-        )
-    relative_error += 16 * U * -least
+    log_upper = tuple(logs[kept].tolist()) if faint else ()
+    errors = (relative_error + 16 * U * -least if faint else relative_error), omitted
     return AtomicLoss(
-        Atoms(
-            rows[0],
-            rows[1],
-            rows[2],
-            None,
-            relative_error,
-            omitted,
-            log_ratio_relative_error=ratio_error,
-            log_upper=tuple(logs[kept].tolist()),
-        )
+        Atoms(*rows, None, *errors, log_ratio_relative_error=ratio_error, log_upper=log_upper)
     )
 
 

@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,7 +127,8 @@ class Cuts:
         return self.at + b * (2.5 + math.log(100 + 64 * (self.order + 1) * b / s2 + self.slant))
 
     @cached_property
-    def _pieces(self) -> tuple[Piece, Piece, Piece, Piece]:
+    def pieces(self) -> _Pieces:
+        """The pieces of the noise between and beside the cuts."""
         b, (low, high, step) = self.width, self._range
         noise, rate, left, right, wide = (
             np.array([[each]]) for each in (self.noise, self.rate, low, high, step)
@@ -137,11 +139,11 @@ class Cuts:
             int(np.searchsorted(x, max(cut - LEFT * b, low))) for cut in (self.at, self.low)
         )
         last = int(np.searchsorted(x, self._top)) + 1
-        return (
-            Piece(self, x[:last], points[:last], step, below=self.at, above=None),
-            Piece(self, x[first:], points[first:], step, below=None, above=self.at),
-            Piece(self, x[middle:last], points[middle:last], step, below=self.at, above=self.low),
-            Piece(self, x, points, step, below=None, above=None),
+        return _Pieces(
+            below=Piece(self, x[:last], points[:last], step, self.at, None),
+            above=Piece(self, x[first:], points[first:], step, None, self.at),
+            between=Piece(self, x[middle:last], points[middle:last], step, self.at, self.low),
+            whole=Piece(self, x, points, step, None, None),
         )
 
     @property
@@ -149,35 +151,24 @@ class Cuts:
         """The most that a frequency times an argument comes to, as far as it is bounded."""
         return 64 * self.order * 1.4 * self.width / self.noise**2
 
-    @property
-    def below(self) -> Piece:
-        """The noise below the upper cut."""
-        return self._pieces[0]
-
-    @property
-    def above(self) -> Piece:
-        """The noise above it."""
-        return self._pieces[1]
-
-    @property
-    def between(self) -> Piece:
-        """The noise below it and above the lower cut."""
-        return self._pieces[2]
-
-    @property
-    def whole(self) -> Piece:
-        """All noise."""
-        return self._pieces[3]
-
     @cached_property
     def without(self) -> Bound:
         """The probability, without the record, that one copy is above the upper cut."""
-        return self.above.expectation(0.0)
+        return self.pieces.above.expectation(0.0)
 
     @cached_property
     def excess(self) -> Bound:
         """How much larger that is with the record."""
-        return self.above.expectation(1.0)
+        return self.pieces.above.expectation(1.0)
+
+
+class _Pieces(NamedTuple):
+    """The noise below the upper cut, above it, between the cuts, and all of it."""
+
+    below: Piece
+    above: Piece
+    between: Piece
+    whole: Piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,16 +298,8 @@ class Piece:
     @cached_property
     def moduli(self) -> Moduli:
         """Its moduli off the real line."""
-        cuts = self.cuts
-        return Moduli(
-            noise=cuts.noise,
-            rate=cuts.rate,
-            width=cuts.width,
-            x=self.x,
-            below=self.below,
-            above=self.above,
-            slant=cuts.slant,
-        )
+        cuts, ends = self.cuts, (self.below, self.above)
+        return Moduli(cuts.noise, cuts.rate, cuts.width, self.x, *ends, cuts.slant)
 
     @cached_property
     def _shifted(self) -> ShiftedPath:
@@ -395,14 +378,14 @@ class BelowSum(TabulatedTransform):
     def curve(self, orders: Reals) -> Cumulants:
         parts = np.zeros((3, len(orders)))
         for cut in self.cuts:
-            row = cut.below.curve(orders, sign=1.0)
+            row = cut.pieces.below.curve(orders, sign=1.0)
             parts += cut.times * np.array([row.log_m, row.first, row.second])
         return Cumulants(parts[0], parts[1], parts[2])
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
         for cut in self.cuts:
-            line = cut.below.line(order, frequencies, sign=1.0)
+            line = cut.pieces.below.line(order, frequencies, sign=1.0)
             size = np.abs(line.log)
             found, doubt = (
                 cut.times * line.log,
@@ -430,14 +413,14 @@ class BelowSum(TabulatedTransform):
         """`log_envelope` of the given blocks as they are."""
         total = np.zeros(len(edges))
         for cut in self.cuts:
-            line = cut.below.line(order, np.append(0.0, edges), sign=1.0)
+            line = cut.pieces.below.line(order, np.append(0.0, edges), sign=1.0)
             floor = float(line.floor[0])
             if not floor > -math.inf:
                 return np.zeros(len(edges))
-            center = float(cut.below.curve(np.array([order]), sign=1.0).first[0])
-            variance = exp_or_inf(cut.below.moduli.second(order + 1, center) - floor)
+            center = float(cut.pieces.below.curve(np.array([order]), sign=1.0).first[0])
+            variance = exp_or_inf(cut.pieces.below.moduli.second(order + 1, center) - floor)
             magnitude = np.exp(np.minimum((line.log.real + line.error)[1:] - floor, 0.0))
-            shifted = cut.below.moduli.quiet(order + 1, edges, floor)
+            shifted = cut.pieces.below.moduli.quiet(order + 1, edges, floor)
             total += cut.times * np.minimum(blockwise(magnitude, variance, edges), shifted)
         return total
 
@@ -449,11 +432,11 @@ class ReverseSum(TabulatedTransform):
     cut: Cuts
 
     def curve(self, orders: Reals) -> Cumulants:
-        row, times = self.cut.whole.curve(orders, sign=-1.0), self.cut.times
+        row, times = self.cut.pieces.whole.curve(orders, sign=-1.0), self.cut.times
         return Cumulants(times * row.log_m, times * row.first, times * row.second)
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        line, times = self.cut.whole.line(order, frequencies, sign=-1.0), self.cut.times
+        line, times = self.cut.pieces.whole.line(order, frequencies, sign=-1.0), self.cut.times
         doubt = times * (line.error + 4 * U * np.abs(line.log))
         lost = ~(doubt < 1)
         return Line(
