@@ -6,9 +6,8 @@ The common part of sums whose rows are losses of at most epsilon in size, any of
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,7 +23,7 @@ from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound, down, up
 
 
-class Loss(ABC):
+class Loss:
     """One ordered pair's privacy loss L. A member offers its transform; all else has a sound default.
 
     The finite part of L has mass 1 - `infinite_mass` up to `unplaced_mass`. The transform is that of the finite part,
@@ -79,9 +78,12 @@ class Loss(ABC):
         maximum = float(self.maximum)
         return None if maximum == math.inf else both_readings(max(maximum, 0.0))
 
-    @abstractmethod
     def transform(self, times: int) -> Transform:
-        """The moment generating function of the sum of `times` independent copies of the finite part."""
+        """The moment generating function of the sum of `times` independent copies of the finite part.
+
+        A family declares this or `pool`.
+        """
+        return self.pool([(self, times)])[0]
 
     def profile(self, epsilon: float) -> Bound | None:
         """delta(epsilon) of this one loss in closed form, if there is one."""
@@ -181,15 +183,29 @@ class Loss(ABC):
         return None
 
 
+_Member = TypeVar("_Member", bound=Loss)
+_Key = TypeVar("_Key", bound=Hashable)
+_Row = TypeVar("_Row")
+
+
+def alike(
+    group: Iterable[tuple[_Member, int]], key: Callable[[_Member], _Key]
+) -> dict[_Key, list[tuple[_Member, int]]]:
+    """The losses that have each key, with their counts."""
+    members: dict[_Key, list[tuple[_Member, int]]] = defaultdict(list)
+    for loss, times in group:
+        members[key(loss)].append((loss, times))
+    return members
+
+
 def by_family(group: Iterable[tuple[Loss, int]]) -> dict[type[Loss], list[tuple[Loss, int]]]:
     """The losses of each family, with their counts."""
-    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-    for loss, times in group:
-        families[type(loss)].append((loss, times))
-    return families
+    return alike(group, type)
 
 
-_Member = TypeVar("_Member", bound=Loss)
+def blocks(rows: Sequence[_Row], size: int) -> list[Sequence[_Row]]:
+    """The rows in blocks of at most `size`."""
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
 def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:

@@ -204,10 +204,8 @@ class Piece:
             log_height, slack = self._log_height(self.above)
             part = -np.expm1(-np.exp(log_height))
             far = log_height < -30
-            log_part, units = (
-                log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300))),
-                units + slack + 4,
-            )
+            log_part = log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300)))
+            units = units + slack + 4
         error = self.plain.weight_error + U * (units + np.abs(log_part))
         part = np.exp(log_part)
         plain = self.plain

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections import defaultdict
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +20,7 @@ from dpcompose.contour import (
     remembered,
 )
 from dpcompose.guarantee import gaussian_profile, mills_drop
-from dpcompose.loss.base import Loss, merged
+from dpcompose.loss.base import Loss, alike, blocks, merged
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.numerics import Reals, U, exp_or_inf
@@ -178,7 +177,7 @@ def mixture_sum(rows: Sequence[Row]) -> MixtureSum:
     return MixtureSum(tuple(parts), times, most, least)
 
 
-class OpposedLoss(Loss):
+class OpposedLoss(Loss, ABC):
     """A loss whose moments are those of opposed mixtures; a member may know more of its profile and of its ends."""
 
     @property
@@ -190,9 +189,6 @@ class OpposedLoss(Loss):
     def unplaced_mass(self) -> float:
         return self.mixture.infinite_error
 
-    def transform(self, times: int) -> Transform:
-        return mixture_sum([self._row(times)])
-
     def _row(self, times: int) -> Row:
         mixture = self.mixture
         outcomes = [(weight, mixture.share_error, pair) for weight, pair in mixture.parts]
@@ -201,21 +197,17 @@ class OpposedLoss(Loss):
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses of mixtures with equally many terms and similar means in rows of one transform."""
-        alike: dict[tuple[tuple[int, int], ...], list[tuple[Self, int]]] = defaultdict(list)
-        for loss, times in group:
-            pairs = [pair for _, pair in loss.mixture.parts]
-            alike[tuple((len(pair.first.means), len(pair.second.means)) for pair in pairs)].append(
-                (loss, times)
-            )
         found: list[Transform] = []
-        for key, members in alike.items():
+        for shape, members in alike(group, cls._shape).items():
             members.sort(key=lambda entry: entry[0].mixture.width)
-            size = _TOGETHER if len(key) == 1 else 1
-            found += [
-                mixture_sum([loss._row(times) for loss, times in members[at : at + size]])
-                for at in range(0, len(members), size)
-            ]
+            parts = blocks(members, _TOGETHER if len(shape) == 1 else 1)
+            found += [mixture_sum([loss._row(times) for loss, times in part]) for part in parts]
         return found
+
+    def _shape(self) -> tuple[tuple[int, int], ...]:
+        """How many terms the mixtures of each pair have."""
+        pairs = [pair for _, pair in self.mixture.parts]
+        return tuple((len(pair.first.means), len(pair.second.means)) for pair in pairs)
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:

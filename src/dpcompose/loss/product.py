@@ -137,10 +137,8 @@ class Product:
         ends = [(times, loss.largest) for loss, times in self.reduced]
         if len(ends) == 1 and ends[0][0] == 1:
             return ends[0][1]
-        low, high = (
-            math.fsum(times * end.lower for times, end in ends),
-            math.fsum(times * end.upper for times, end in ends),
-        )
+        low = math.fsum(times * end.lower for times, end in ends)
+        high = math.fsum(times * end.upper for times, end in ends)
         rounding = 4 * UNIT_ROUNDOFF
         return (
             Bound(low - rounding * abs(low), high + rounding * abs(high))
@@ -203,10 +201,8 @@ class Product:
         )
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
-        lower, upper = (
-            low + (1 - low) * reading.lower * (1 - rounding),
-            high + (1 - high) * reading.upper * (1 + rounding),
-        )
+        lower = low + (1 - low) * reading.lower * (1 - rounding)
+        upper = high + (1 - high) * reading.upper * (1 + rounding)
         answer = Bound(
             max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
         )

@@ -67,6 +67,21 @@ def argument(x: Reals, theta: Reals | float, noise: Reals | float, rate: Reals |
     return np.arctan2(weight * np.sin(theta), 1 - weight * (2 * np.square(np.sin(theta / 2))))
 
 
+def strip_sums(weight: Reals, lifted: Reals, reach: Reals | float, angles: Reals) -> Reals:
+    """log of the sums of e^lifted times e^(reach arg r) on the lines at these angles, shape (m, k).
+
+    The argument of r rises with x: a cell has the weight at its right end, and the last one, which
+    stands for all that is to its right, the weight 1.
+    """
+    weight = np.concatenate([weight[:, 1:], np.ones_like(weight[:, :1])], axis=1)
+    sums: list[Reals] = []
+    for theta in np.split(angles, angles.shape[1], axis=1):
+        rest = 2 * np.square(np.sin(theta / 2))
+        angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
+        sums.append(log_sum(lifted + reach * angle))
+    return np.concatenate(sums, axis=1)
+
+
 def on_shifted(
     noise: Reals | float, rate: Reals | float, x: Reals, theta: Reals | float
 ) -> tuple[Reals, Reals]:

@@ -30,7 +30,13 @@ from dpcompose.contour import (
     excess_of_value,
     kernel_peak,
 )
-from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, sampled_weight, shortened
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    built_at,
+    sampled_weight,
+    shortened,
+    strip_sums,
+)
 from dpcompose.numerics import Reals, U, between, log_sum, row_dots, row_sums, row_tops
 
 MOST_POINTS, MOST_NODES = 4096, 4096
@@ -532,18 +538,8 @@ def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Real
     The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
     below a third of it.
     """
-    weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
-    solved: list[Reals] = []
-    for at in range(angles.shape[1]):
-        theta = angles[:, at : at + 1]
-        rest = 2 * np.square(np.sin(theta / 2))
-        turned = reach * np.arctan2(weight * np.sin(theta), 1 - weight * rest)
-        solved.append(
-            np.maximum(
-                *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))
-            )
-        )
-    return np.concatenate(solved, axis=1)
+    sums = [strip_sums(remove.weight, each.lifted, reach, angles) for each in (remove, add)]
+    return np.maximum(remove.log_strip(angles, sums[0]), add.log_strip(angles, sums[1]))
 
 
 def ended(remove: Integrands, add: Integrands, places: Placements) -> tuple[Reals, Reals]:

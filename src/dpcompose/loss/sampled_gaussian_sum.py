@@ -23,8 +23,8 @@ from scipy import special
 from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined
 from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
 from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
-from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, log_sum, row_sums, row_tops
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened, strip_sums
+from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, row_sums, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
@@ -222,18 +222,11 @@ class Direction:
         """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
         s2 = self.noise**2
         weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
-        weight = np.concatenate([weight[:, 1:], np.ones_like(s2)], axis=1)
         # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
         # The last cell stands for all that is to its right; what is left of the first is below a third of it.
         exponent = grid.points.log_weight + power * grid.points.ratio
         lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
-        total = np.empty((len(s2), len(_ANGLES)))
-        for at in range(len(_ANGLES)):
-            theta = self._angles[:, at : at + 1]
-            rest = 2 * np.square(np.sin(theta / 2))
-            angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
-            total[:, at : at + 1] = log_sum(lifted + reach * angle)
-        return total
+        return strip_sums(weight, lifted, reach, self._angles)
 
     def _outside(self, grid: Grid, power: Reals) -> Reals:
         """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""

@@ -44,7 +44,7 @@ from dpcompose.contour import (
 )
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, alike, blocks
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import Enclosed, SampledLoss
 from dpcompose.numerics import (
@@ -603,20 +603,13 @@ class SampledLaplaceLoss(Loss):
         above, below = self._alone
         return above.atoms(), below.atoms()
 
-    def transform(self, times: int) -> Transform:
-        return self.pool([(self, times)])[0]
-
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses of one direction in rows of one transform, those of similar size together."""
         found: list[Transform] = []
-        for remove in (True, False):
-            rows = sorted(
-                (entry for entry in group if entry[0].remove is remove),
-                key=lambda entry: entry[0].maximum,
-            )
-            for at in range(0, len(rows), _TOGETHER):
-                part = rows[at : at + _TOGETHER]
+        rows = sorted(group, key=lambda entry: (not entry[0].remove, entry[0].maximum))
+        for remove, side in alike(rows, lambda loss: loss.remove).items():
+            for part in blocks(side, _TOGETHER):
                 columns = np.array(
                     [(loss.epsilon, loss.rate, times) for loss, times in part], dtype=float
                 )
