@@ -434,10 +434,17 @@ def _smallest(logs: Reals) -> float:
 class AtomizedLoss(Loss, ABC):
     """A loss with a closed profile; composed, it is atoms."""
 
-    @property
     @abstractmethod
+    def _listed(self) -> Atoms:
+        """The atoms; they may take long."""
+
+    @property
     def composed(self) -> AtomicLoss:
-        """The atoms."""
+        return self._atomic
+
+    @cached_property
+    def _atomic(self) -> AtomicLoss:
+        return AtomicLoss(self._listed())
 
     @property
     def support(self) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -238,48 +238,23 @@ class Direction:
             for at in (slice(1), slice(-1, None))
         ]
         columns = [top, *ends, power, self.noise, self.rate, grid.step, grid.low, grid.high]
-        return np.array([[_Ends(*row).outside] for row in np.concatenate(columns, axis=1).tolist()])
+        return np.array([[_beyond(row)] for row in np.concatenate(columns, axis=1).tolist()])
 
 
-class _Ends(NamedTuple):
-    """One row's grid at its ends."""
-
-    top: float
-    first_weight: float
-    final_weight: float
-    first_ratio: float
-    final_ratio: float
-    power: float
-    noise: float
-    rate: float
-    step: float
-    low: float
-    high: float
-
-    @property
-    def outside(self) -> float:
-        """The terms beyond them."""
-        s2, step, low, high, size = (
-            self.noise * self.noise,
-            self.step,
-            self.low,
-            self.high,
-            abs(self.power),
-        )
-        top, raised = max(self.top, 0.0), max(self.power, 0.0)
-        z = (2 * low - 1) / (2 * s2) + math.log(self.rate / (1 - self.rate))
-        slope = -low + min(self.power, 0.0) / (1 + math.exp(min(-z, 700.0)))
-        right = _tail(
-            self.final_weight + self.power * self.final_ratio - top, step * (high - raised) / s2
-        )
-        left = _tail(self.first_weight + self.power * self.first_ratio - top, step * slope / s2)
-        plain = _tail(self.final_weight, step * high / s2) + _tail(
-            self.first_weight, -step * low / s2
-        )
-        # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
-        moved = math.log(step / (self.noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
-        sampled = 2 * _tail(moved, step * (high - 1) / s2)
-        return right + left + (1 + size) * (plain + self.rate * (sampled + plain))
+def _beyond(ends: list[float]) -> float:
+    """The terms beyond one row's grid, from the numbers at its ends."""
+    top, first_weight, final_weight, first_ratio, final_ratio, *numbers = ends
+    power, noise, rate, step, low, high = numbers
+    s2, top, raised = noise * noise, max(top, 0.0), max(power, 0.0)
+    z = (2 * low - 1) / (2 * s2) + math.log(rate / (1 - rate))
+    slope = -low + min(power, 0.0) / (1 + math.exp(min(-z, 700.0)))
+    right = _tail(final_weight + power * final_ratio - top, step * (high - raised) / s2)
+    left = _tail(first_weight + power * first_ratio - top, step * slope / s2)
+    plain = _tail(final_weight, step * high / s2) + _tail(first_weight, -step * low / s2)
+    # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
+    moved = math.log(step / (noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
+    sampled = 2 * _tail(moved, step * (high - 1) / s2)
+    return right + left + (1 + abs(power)) * (plain + rate * (sampled + plain))
 
 
 def _tail(log_term: float, falling: float) -> float:
