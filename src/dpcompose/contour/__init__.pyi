@@ -44,6 +44,7 @@ if True:
         shortened as shortened,
     )
     from .transform import (
+        ArrayRows as ArrayRows,
         TabulatedTransform as TabulatedTransform,
         blockwise as blockwise,
         joined as joined,

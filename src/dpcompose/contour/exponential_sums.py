@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.transform import Cumulants, Line, joined
+from dpcompose.contour.transform import ArrayRows, Cumulants, Line, joined
 from dpcompose.numerics import (
     ULPS,
     Complexes,
@@ -105,7 +105,7 @@ class _Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedPoints:
+class WeightedPoints(ArrayRows):
     """Weighted points: weight w = e^log_weight, log-ratio, and deficit w (y - log(1 + y)) for the ratio 1 + y.
 
     Several sets of equally many points may be held at once, in rows: every shape below then starts with their number.
@@ -123,11 +123,6 @@ class WeightedPoints:
     deficit: Reals
     weight_error: Reals
     ratio_error: Reals
-
-    def __getitem__(self, rows: Any) -> WeightedPoints:
-        """Some of the rows."""
-        parts = self.log_weight, self.ratio, self.deficit, self.weight_error, self.ratio_error
-        return WeightedPoints(*(each[rows] for each in parts))
 
     @cached_property
     def weight(self) -> Reals:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 
@@ -22,8 +22,16 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+class ArrayRows:
+    """A dataclass of arrays, or of others of its kind: rows are chosen in all of them at once."""
+
+    def __getitem__(self, rows: Any) -> Self:
+        own: Any = self
+        return cast("Any", type(self))(*[vars(self)[each.name][rows] for each in fields(own)])
+
+
 @dataclass(frozen=True)
-class Line:
+class Line(ArrayRows):
     """log M(order + i u) at given frequencies u >= 0.
 
     Args:
@@ -59,7 +67,7 @@ class Lattice:
 
 
 @dataclass(frozen=True)
-class Cumulants:
+class Cumulants(ArrayRows):
     """K = log M and its first two derivatives at many real orders, each of shape (n,); planning quality."""
 
     log_m: Reals

@@ -134,7 +134,7 @@ class SampledGaussianBatch:
                 (order, (key, at)) for at, order in enumerate(orders.tolist())
             )
         found = self.cache.curves[key]
-        return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
+        return found and found[own if covering is _ALL else _ALL, _ALL]
 
     def moments(self, order: float, own: slice) -> Cumulants | None:
         """`curve` at one order, shape (m, 1): from a table if it is in one."""
@@ -142,7 +142,7 @@ class SampledGaussianBatch:
         found = self.cache.curves.get(key)
         if found is None or key[0] not in (_ALL.start, own.start):
             return self.curve(np.array([order]), own)
-        return _rows_of(found, own if key[0] is _ALL.start else _ALL, slice(at, at + 1))
+        return found[own if key[0] is _ALL.start else _ALL, at : at + 1]
 
     def coarse(self, order: float, own: slice) -> Grid | None:
         """A grid of the own rows for planning, good for every order up to this one; None if it is too long."""
@@ -218,7 +218,7 @@ class SampledGaussianBatch:
         if key not in self.cache.surveys:
             self.cache.surveys[key] = self._surveyed(order, nodes, edges, _ALL)
         line, bounds = self.cache.surveys[key]
-        return Line(line.log[own], line.error[own]), bounds[own]
+        return line[own], bounds[own]
 
     def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
         one, count = self.moments(order, own), len(nodes)
@@ -290,12 +290,6 @@ class SampledGaussianBatch:
             depth=depth,
             edges=edges,
         )
-
-
-def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
-    return Cumulants(
-        curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders]
-    )
 
 
 def fraction(x: Reals, noise: Reals, rate: Reals) -> Reals:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Line, logarithm_of_excess
+from dpcompose.contour import ArrayRows, Line, logarithm_of_excess
 from dpcompose.loss.sampled_gaussian_grid import (
     Grid,
     on_shifted,
@@ -65,7 +65,7 @@ Ends = tuple[Reals, Reals]
 
 
 @dataclass(frozen=True)
-class NearNormal:
+class NearNormal(ArrayRows):
     """Bounds on log |M(order + iu) / M(order)| of one copy of each row; all shapes (m, 1).
 
     Args:
@@ -79,10 +79,6 @@ class NearNormal:
     fourth: Reals
     last: Reals
     after: Reals
-
-    def __getitem__(self, rows: slice) -> NearNormal:
-        """Some of the rows."""
-        return NearNormal(self.variance[rows], self.fourth[rows], self.last[rows], self.after[rows])
 
     def log_envelope(self, edges: Reals) -> Reals:
         """For each edge a bound from there up to the next, the last for ever, shape (m, n)."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, WeightedPoints
+from dpcompose.contour import ArrayRows, Cumulants, WeightedPoints
 from dpcompose.numerics import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
 
 _LOG_CONCAVE = -40.0
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(ArrayRows):
     """Positions x = step * integers from below `low` to above `high`, shape (m, n), and what holds there.
 
     Args:
@@ -29,12 +28,6 @@ class Grid:
     step: Reals
     low: Reals
     high: Reals
-
-    def __getitem__(self, rows: Any) -> Grid:
-        """Some of the rows."""
-        return Grid(
-            self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows]
-        )
 
 
 def positions(low: Reals | float, high: Reals | float, step: Reals | float) -> Reals:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -185,9 +185,6 @@ class Placements:
     height: Reals
     error: Reals
     solved: NDArray[np.bool_]
-
-    def __getitem__(self, chosen: Any) -> Placements:
-        return Placements(*(self.__dict__[each.name][chosen] for each in fields(self)))
 
 
 def first_orders(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:

@@ -399,7 +399,7 @@ class SampledGaussianSum(Direction, Transform):
     def line(self, order: float, frequencies: Reals) -> Line:
         both = self.batch.cache.lines.get((order, frequencies.tobytes()))
         if both is not None:
-            return self._total(Line(both.log[self.own], both.error[self.own]))
+            return self._total(both[self.own])
         return self._total(self.at(order, frequencies))
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
