@@ -378,12 +378,8 @@ def _certificate(reading: LineReading) -> Certificate:
     if reading.contour is None or reading.bracket is None:
         return Certificate("no line: one moment, or the largest loss")
     bracket, whole = reading.bracket, max(reading.bracket.upper, 5e-324)
-    terms = (
-        ("aliasing", bracket.aliasing / whole),
-        ("truncation", bracket.truncation / whole),
-        ("smoothing", bracket.smoothing / whole),
-        ("rounding", bracket.rounding / whole),
-    )
+    sources = zip(bracket._fields[2:], bracket[2:], strict=True)
+    terms = tuple((source, width / whole) for source, width in sources)
     coarse = (
         bracket.rounding > _COARSE * whole
         and bracket.rounding >= max(share for _, share in terms) * whole

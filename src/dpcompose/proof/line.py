@@ -32,6 +32,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -284,8 +285,7 @@ class TailBound:
         return best
 
 
-@dataclass(frozen=True)
-class Enclosure:
+class Enclosure(NamedTuple):
     """lower <= g(x) <= upper, and the part of the width that each source of error adds, absolute."""
 
     lower: Ball
