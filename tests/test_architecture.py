@@ -69,7 +69,7 @@ MAY_IMPORT = {
     "proof": {"contour"},
     "divergence": set(),
     "guarantee": set(),
-    "loss": {"guarantee", "contour", "proof"},
+    "loss": {"attached", "law", "guarantee", "contour", "proof"},
     # What a mechanism is needs nothing of how it is answered.
     "mechanisms": {"attached", "law", "guarantee"},
     "composition": {"attached", "law", "mechanisms", "loss", "guarantee", "contour"},

@@ -78,12 +78,12 @@ def test_the_pieces_add_up_to_the_second_moment(at: float, width: float) -> None
     noise, rate = 1.2, 1e-3
     cuts = Cuts(noise, rate, 1, 0, at=at, low=-9.0, width=width, order=2.0, frequency=2.0)
     below, above = (
-        cuts.below.line(1.0, np.zeros(1), sign=1.0),
-        cuts.above.line(1.0, np.zeros(1), sign=1.0),
+        cuts.pieces.below.line(1.0, np.zeros(1), sign=1.0),
+        cuts.pieces.above.line(1.0, np.zeros(1), sign=1.0),
     )
     total = math.exp(below.log[0].real) + math.exp(above.log[0].real)
     assert total == pytest.approx(1 + rate**2 * math.expm1(noise**-2), rel=1e-13)
-    between = cuts.between.line(1.0, np.zeros(1), sign=1.0)
+    between = cuts.pieces.between.line(1.0, np.zeros(1), sign=1.0)
     assert between.log[0].real == pytest.approx(below.log[0].real, abs=1e-12)
     assert max(float(each.error[0]) for each in (below, above, between)) < 1e-9
 
@@ -128,7 +128,9 @@ def test_the_shifted_path_is_the_integral(
         frequency=60.0,
         shifted=True,
     )
-    piece = {"below": cuts.below, "above": cuts.above, "whole": cuts.whole}[name]
+    piece = {"below": cuts.pieces.below, "above": cuts.pieces.above, "whole": cuts.pieces.whole}[
+        name
+    ]
     frequencies = np.array([0.0, 140.0])
     line, power = piece.line(20.0, frequencies, sign=sign), 21.0 if sign > 0 else -20.0
     for frequency, log, error in zip(frequencies.tolist(), line.log, line.error, strict=True):

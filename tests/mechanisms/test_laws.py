@@ -11,7 +11,9 @@ import pytest
 
 from dpcompose import Adjacency, Gaussian, compose, law
 from dpcompose.composition import Sampled
-from dpcompose.loss import LAST_EPSILON, LEAST_WEIGHT, AtomicLoss, Loss, Pair
+from dpcompose.loss import AtomicLoss, Loss, Pair
+from dpcompose.loss.atomize import LAST_EPSILON
+from dpcompose.loss.gaussian_mixture import LEAST_WEIGHT
 from dpcompose.mechanisms import DominatingPair
 from dpcompose.mechanisms.base import Mechanism
 from dpcompose.values import UNIT_ROUNDOFF

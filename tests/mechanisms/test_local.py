@@ -12,9 +12,8 @@ import pytest
 
 from dpcompose import Adjacency
 from dpcompose.adaptive import PureFilter
-from dpcompose.composition import losses
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss import shuffled_reports
+from dpcompose.loss import of_law, shuffled_reports
 from dpcompose.mechanisms import ShuffledReports, Staircase, UnaryEncoding
 from oracles import atoms, shuffles
 
@@ -69,7 +68,7 @@ def test_composed_shuffles_are_above_the_clones() -> None:
 def test_blocks_of_clones_are_above_and_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = ShuffledReports(1.0, reports=5000).epsilon(delta=1e-6, adjacency=REPLACE)
     monkeypatch.setattr(shuffled_reports, "MOST_ROWS", 20)
-    losses._cached.cache_clear()
+    of_law._cached.cache_clear()
     rough = ShuffledReports(1.0, reports=5000).epsilon(delta=1e-6, adjacency=REPLACE)
     assert exact.upper < rough.upper < exact.upper * 1.01 and exact.lower == rough.lower
 

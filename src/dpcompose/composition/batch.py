@@ -147,7 +147,7 @@ def _answered(
         one = compositions.epsilon if argument == "delta" else compositions.delta
         return one(**{argument: value}, **options)
     asking = Asking.read(options, unproved=_MANY)
-    return _Batch(argument, asking, masked, progress).answered(compositions, value)
+    return _Batch(masked, progress, argument, asking).answered(compositions, value)
 
 
 def refuse_batch_options(masked: object, progress: object) -> None:
@@ -242,16 +242,81 @@ def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLos
 
 
 @dataclass
-class _Batch:
+class Refusing:
+    """A call about several compositions or families, some of which may be refused.
+
+    Args:
+        masked: Whether errors are collected in `refusals`; if False, the first one is raised.
+        progress: Called as `progress(done, total)`.
+        refusals: The errors, by index.
+    """
+
+    masked: bool
+    progress: Progress | None
+    refusals: dict[int, DPComposeError] = field(
+        default_factory=dict[int, DPComposeError], kw_only=True
+    )
+
+    def __post_init__(self) -> None:
+        check.flag("masked", self.masked)
+        check.progress(self.progress)
+
+    def refuse(self, index: int, error: DPComposeError) -> None:
+        """Raise the error, or mark the question of this index with it."""
+        if not self.masked:
+            raise error
+        self.refusals[index] = error
+
+    def numbers(self, name: str, values: ArrayLike, count: int, guard: Guard) -> list[float]:
+        """Return one checked number for each of `count` questions; NaN where it is refused.
+
+        Args:
+            name: The name of the numbers, for errors.
+            values: One number for all questions, or one for each.
+            count: The number of questions.
+            guard: Returns a checked number, or raises a DomainError.
+
+        Raises:
+            DomainError: If there are neither one nor `count` numbers, or one is refused and refusals
+                are not collected.
+        """
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | np.ndarray):
+            return [guard(name, values)] * count
+        if isinstance(values, np.ma.MaskedArray):
+            raise DomainError(name, values, "no masked array", "Leave the masked entries out")
+        entries = np.asarray(values, dtype=object)
+        if entries.shape == ():
+            return [guard(name, entries.item())] * count
+        if entries.shape != (count,):
+            raise DomainError(
+                f"the shape of {name}",
+                entries.shape,
+                f"one number, or {count}: one for each composition",
+            )
+        found: list[float] = []
+        elements: list[Any] = entries.tolist()
+        for index, value in enumerate(elements):
+            try:
+                found.append(guard(f"{name}[{index}]", value))
+            except DomainError as error:
+                self.refuse(index, error)
+                found.append(math.nan)
+        return found
+
+    def tell(self, done: int, total: int) -> None:
+        """Report progress: `done` answers beside the refusals."""
+        if self.progress is not None:
+            self.progress(done + len(self.refusals), total)
+
+
+@dataclass
+class _Batch(Refusing):
     """The questions of one call to `epsilon` or `delta` about several compositions, with their
     answers.
 
     Args:
         argument: The name of the number given for each composition: "delta" or "epsilon".
         asking: The options of all questions.
-        masked: Whether errors are collected in `refusals`; if False, the first one is raised.
-        progress: Called as `progress(done, total)`.
-        refusals: The errors, by index of the composition.
         bounds: The answers, by index of the composition.
         rough: Answers of the batch engine wider than the tolerance, by index; intersected with the
             answers of the single questions.
@@ -259,18 +324,14 @@ class _Batch:
 
     argument: str
     asking: Asking
-    masked: bool
-    progress: Progress | None
-    refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
     bounds: dict[int, Bound] = field(default_factory=dict[int, Bound])
     rough: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
     def answered(self, compositions: Iterable[Askable], values: ArrayLike) -> Bounds:
         """Return a bound for each composition, at the one number or the array `values`."""
-        check.flag("masked", self.masked)
-        check.progress(self.progress)
         subjects = self._subjects(compositions)
-        each = self._numbers(values, len(subjects))
+        guard = check.probability if self.argument == "delta" else check.real
+        each = self.numbers(self.argument, values, len(subjects), guard)
         asked = [index for index in range(len(subjects)) if index not in self.refusals]
         for start in range(0, len(asked), CHUNK):
             some = {index: subjects[index] for index in asked[start : start + CHUNK]}
@@ -281,8 +342,8 @@ class _Batch:
                 if (asked_one := self._question(index, subject)) is not None:
                     one = asked_one.epsilon if self.argument == "delta" else asked_one.delta
                     self.bounds[index] = _both(one(each[index]), self.rough.get(index))
-                    self._tell(len(subjects))
-            self._tell(len(subjects))
+                    self.tell(len(self.bounds), len(subjects))
+            self.tell(len(self.bounds), len(subjects))
         return self._bounds(len(subjects))
 
     def _subjects(self, compositions: Iterable[Askable]) -> Sequence[Askable]:
@@ -295,25 +356,16 @@ class _Batch:
         subjects = list(compositions)
         for index, subject in enumerate(subjects):
             if not isinstance(subject, Askable):  # pyright: ignore[reportUnnecessaryIsInstance]
-                self._refused(
-                    index,
-                    DomainError(f"compositions[{index}]", subject, "a mechanism or a composition"),
-                )
+                name = f"compositions[{index}]"
+                self.refuse(index, DomainError(name, subject, "a mechanism or a composition"))
         return subjects
-
-    def _numbers(self, values: ArrayLike, count: int) -> list[float]:
-        """Return one checked number for each of `count` compositions; NaN where the number is
-        refused.
-        """
-        guard = check.probability if self.argument == "delta" else check.real
-        return numbers(self.argument, values, count, refused=self._refused, guard=guard)
 
     def _question(self, index: int, subject: Askable) -> PrivacyQuestion | None:
         """Return the question about composition number `index`, or None if it is refused."""
         try:
             return subject._question(self.asking)  # pyright: ignore[reportPrivateUsage]
         except DPComposeError as error:
-            self._refused(index, located(error, f"compositions[{index}]"))
+            self.refuse(index, located(error, f"compositions[{index}]"))
         return None
 
     def _together(self, some: dict[int, Askable], each: list[float]) -> None:
@@ -346,15 +398,6 @@ class _Batch:
             ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
         return Bounds(ends[0], ends[1], tuple(certificates), self.refusals)
 
-    def _refused(self, index: int, error: DPComposeError) -> None:
-        if not self.masked:
-            raise error
-        self.refusals[index] = error
-
-    def _tell(self, total: int) -> None:
-        if self.progress is not None:
-            self.progress(len(self.bounds) + len(self.refusals), total)
-
 
 def _both(one: Bound, other: Bound | None) -> Bound:
     """Return the intersection of two bounds on the same number; the first one if they do not
@@ -379,53 +422,6 @@ def located(error: DPComposeError, location: str) -> DPComposeError:
             return DomainError(f"{location}, {name}", value, domain, remedy)
         case _:
             return error
-
-
-def numbers(
-    name: str,
-    values: ArrayLike,
-    count: int,
-    *,
-    refused: Callable[[int, DomainError], None],
-    guard: Guard,
-) -> list[float]:
-    """Return one checked number for each of `count` questions, from one number for all or an array
-    of shape (count,).
-
-    Args:
-        name: The name of the argument, for errors.
-        values: The number or the array.
-        count: The number of questions.
-        refused: Called with the index and the error of an entry that is outside its domain; the
-            entry becomes NaN.
-        guard: Returns the checked number, or raises a DomainError.
-
-    Raises:
-        DomainError: If the one number is outside its domain, or the array is masked or not of shape
-            (count,).
-    """
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | np.ndarray):
-        return [guard(name, values)] * count
-    if isinstance(values, np.ma.MaskedArray):
-        raise DomainError(name, values, "no masked array", "Leave the masked entries out")
-    entries = np.asarray(values, dtype=object)
-    if entries.shape == ():
-        return [guard(name, entries.item())] * count
-    if entries.shape != (count,):
-        raise DomainError(
-            f"the shape of {name}",
-            entries.shape,
-            f"one number, or {count}: one for each composition",
-        )
-    found: list[float] = []
-    elements: list[Any] = entries.tolist()
-    for index, value in enumerate(elements):
-        try:
-            found.append(guard(f"{name}[{index}]", value))
-        except DomainError as error:
-            refused(index, error)
-            found.append(math.nan)
-    return found
 
 
 def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianLoss, int]] | None:

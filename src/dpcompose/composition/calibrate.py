@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpcompose import check
 from dpcompose.composition.batch import (
     Progress,
+    Refusing,
     epsilon as many_epsilons,
     located,
-    numbers,
     refuse_batch_options,
 )
 from dpcompose.composition.composition import Composable, Composition, compose
@@ -329,7 +329,7 @@ def calibrate(
             raise DomainError(
                 limits[0], attack[limits[0]], "epsilon and delta for several families", remedy
             )
-        families = _Families([*family], integer, masked, progress, options)
+        families = _Families(masked, progress, [*family], integer, options)
         return families.calibrated(searching, epsilon, delta)
     refuse_batch_options(masked, progress)
     target = Target.of({"epsilon": epsilon, "delta": delta, **attack})
@@ -343,36 +343,35 @@ def calibrate(
         return target.measured(compose(member), options)
 
     found = searching(target.limit, larger=target.larger)
-    asked = next(found)
+    value = next(found)
     while True:
+        bound: Bound | DomainError
         try:
-            asked = answer(found, partial(measured, asked))
+            bound = measured(value)
+        except DomainError as error:
+            bound = error
+        try:
+            value = _sent(found, bound)
         except StopIteration as end:
             return end.value
 
 
 @dataclass
-class _Families:
+class _Families(Refusing):
     """The searches of one call about several families: each step evaluates the trial parameters of
     all of them in one batch.
 
     Args:
         families: The functions from a parameter to a mechanism or composition.
         integer: Whether the parameters are integers.
-        masked: Whether errors are collected in `refusals`; if False, the first one is raised.
-        progress: Called as `progress(done, total)`.
         options: The options of `epsilon`.
         calibrations: The results, by index.
-        refusals: The errors of families without a calibration, by index.
     """
 
     families: list[Family]
     integer: bool
-    masked: bool
-    progress: Progress | None
     options: Options
     calibrations: dict[int, Calibration] = field(default_factory=dict[int, Calibration])
-    refusals: dict[int, DPComposeError] = field(default_factory=dict[int, DPComposeError])
 
     def calibrated(
         self, searching: Callable[[float], Searching], epsilon: ArrayLike, delta: ArrayLike
@@ -384,23 +383,20 @@ class _Families:
             epsilon: The targets in nats: one for all, or shape (n,).
             delta: The deltas: one for all, or shape (n,).
         """
-        check.flag("masked", self.masked)
-        check.progress(self.progress)
         count = len(self.families)
-        targets = numbers("epsilon", epsilon, count, refused=self._refused, guard=check.nonnegative)
-        deltas = numbers("delta", delta, count, refused=self._refused, guard=check.probability)
+        targets = self.numbers("epsilon", epsilon, count, check.nonnegative)
+        deltas = self.numbers("delta", delta, count, check.probability)
         active: dict[int, tuple[Searching, float]] = {}
         for index, family in enumerate(self.families):
             if not callable(family):
                 error = DomainError(f"family[{index}]", family, "a function of the parameter")
-                self._refused(index, error)
+                self.refuse(index, error)
             elif index not in self.refusals:
                 begun = searching(targets[index])
                 active[index] = begun, next(begun)
         while active:
             self._stepped(active, deltas)
-            if self.progress is not None:
-                self.progress(len(self.calibrations) + len(self.refusals), count)
+            self.tell(len(self.calibrations), count)
         values = [
             self.calibrations[index].value if index in self.calibrations else math.nan
             for index in range(count)
@@ -430,19 +426,11 @@ class _Families:
         for index, bound in _answers(members, asked, bounds):
             begun = active.pop(index)[0]
             try:
-                active[index] = (
-                    begun,
-                    begun.send(bound) if isinstance(bound, Bound) else begun.throw(bound),
-                )
+                active[index] = begun, _sent(begun, bound)
             except StopIteration as end:
                 self.calibrations[index] = end.value
             except DPComposeError as error:
-                self._refused(index, located(error, f"families[{index}]"))
-
-    def _refused(self, index: int, error: DPComposeError) -> None:
-        if not self.masked:
-            raise error
-        self.refusals[index] = error
+                self.refuse(index, located(error, f"families[{index}]"))
 
 
 def _member(family: Family, value: float) -> Composable | DomainError:
@@ -475,15 +463,9 @@ def _answers(
         yield index, bounds.refusals[at] if at in bounds.refusals else bounds[at]
 
 
-def answer(searching: Searching, measured: Callable[[], Bound]) -> float:
-    """Send a search the bound that `measured` returns, or the DomainError it raises; return the
-    next trial parameter.
-    """
-    try:
-        bound = measured()
-    except DomainError as error:
-        return searching.throw(error)
-    return searching.send(bound)
+def _sent(searching: Searching, bound: Bound | DPComposeError) -> float:
+    """Send a search the bound at its trial parameter, or the error; return the next parameter."""
+    return searching.send(bound) if isinstance(bound, Bound) else searching.throw(bound)
 
 
 def search(

@@ -6,21 +6,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from dpcompose import check, law as laws, loss as families
+from dpcompose import check, law as laws
 from dpcompose.attached import supply
-from dpcompose.contour import Lattice
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, RenyiPromise
-from dpcompose.law import Law, Laws
-from dpcompose.loss import Loss, Pair, Product, least_rho, sampled_pair
+from dpcompose.law import Laws
+from dpcompose.loss import Loss, Pair, Product, least_rho, loss_of, sampled_pair
 from dpcompose.mechanisms import Part as Noun
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, sum_rounded_up, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, sum_rounded_up, up
 
 # The losses of a part of a composition: the laws that it states, and the losses of the families that they name.
 
@@ -28,128 +26,6 @@ from dpcompose.values import UNIT_ROUNDOFF, Adjacency, Bound, sum_rounded_up, up
 MOST_TIMES = 10**15
 Pairs = tuple[tuple[Pair, int], ...]
 """The losses of a composition: pairs with their counts."""
-_SIMPLE: dict[type[Law], str] = {
-    laws.GaussianShift: "GaussianLoss",
-    laws.LaplaceShift: "LaplaceLoss",
-    laws.DiscreteLaplaceShift: "discrete_laplace",
-    laws.DiscreteGaussianShift: "DiscreteGaussianLoss",
-    laws.SkellamShift: "skellam",
-    laws.SampledGaussian: "SampledGaussianLoss",
-    laws.ReplacedGaussian: "ReplacedGaussianLoss",
-    laws.FixedSizeBatch: "FixedSizeSampleLoss",
-    laws.Allocated: "AllocationLoss",
-    laws.LargestBatch: "largest_batch",
-    laws.TwoPoint: "TwoPointLoss",
-    laws.BoundedRange: "BoundedRangeLoss",
-    laws.Shuffled: "ShuffledReportsLoss",
-    laws.Response: "ResponseLaw",
-    laws.Encoding: "EncodingLaw",
-}
-"""The laws whose parameters are those of a family of the room `loss`, with its name there."""
-_KEPT: set[type[Law]] = {laws.Allocated, laws.FixedSizeBatch, laws.LargestBatch, laws.Shuffled}
-"""Those among them whose losses are kept from question to question: they hold tables."""
-_DIRECT = _SIMPLE.keys() - _KEPT
-
-
-@cache
-def _family(kind: type[Law]) -> Callable[..., Any]:
-    """Return the constructor in the room `loss` for a law whose parameters are those of its family;
-    imported on first use.
-    """
-    return getattr(families, _SIMPLE[kind])
-
-
-def loss_of(law: Any) -> Any:
-    """Return the privacy loss of a law; an object that is a privacy loss already is returned
-    unchanged.
-    """
-    if isinstance(law, Loss):
-        return law
-    return _constructed(law) if type(law) in _DIRECT else _cached(law)
-
-
-def _constructed(law: Law) -> Any:
-    """Return the privacy loss of a law whose fields are the parameters of its family."""
-    return _family(type(law))(*vars(law).values())
-
-
-@lru_cache(maxsize=256)
-def _cached(law: Law) -> Any:
-    """Return the privacy loss of a law, cached because its construction is costly."""
-    match law:
-        case laws.GaussianSum(members=members):
-            return families.gaussian_sum(members, ulps=1)
-        case laws.Mixture(parts=parts):
-            noise = families.GaussianMixture()
-            rows = tuple(
-                (
-                    share,
-                    families.OpposedMixtures(
-                        families.GaussianMixture(means, weights, 1, error), noise
-                    ),
-                )
-                for share, means, weights, error in parts
-            )
-            return families.MixtureLoss(rows, law.share_error, law.infinite_error)
-        case laws.Chained(epsilon=epsilon, delta=delta, categories=categories, steps=steps):
-            return families.chained(epsilon, delta=delta, categories=categories, steps=steps)
-        case laws.BoundedRangeAttained(epsilon=epsilon, at=at):
-            return families.attained_losses(epsilon)[at][0]
-        case laws.ShuffledResponses(epsilon=epsilon, reports=reports):
-            return families.shuffled_responses(epsilon, reports) or families.TwoPointLoss(0.0)
-        case laws.Atoms():
-            return families.AtomicLoss(_table(law))
-        case laws.AtomsAbove(epsilons=epsilons, deltas=deltas, moment=moment):
-            table = families.above_values(epsilons, deltas)
-            return (
-                families.AtomicLoss(table) if moment is None else families.AtomsAbove(table, moment)
-            )
-        case laws.AtomsOfProfile(profile=profile, above=above):
-            return families.AtomicLoss(_atomized(profile)[0 if above else 1])
-        case laws.AtomsOfParts(parts=parts):
-            product = Product(tuple([(loss_of(pair.remove), times) for pair, times in parts]))
-            read = partial(product.deltas, tolerance=1e-4)
-            return families.AtomicLoss(families.atomized(read, product.extremes.upper)[1])
-        case laws.Envelope(laws=several):
-            return families.envelope(tuple([loss_of(each) for each in several]))
-        case laws.Reversed(law=inner):
-            one = loss_of(inner)
-            return (
-                one.reverse if isinstance(one, families.AtomicLoss | families.MixtureLoss) else one
-            )
-        case _:
-            return _constructed(law)
-
-
-def _table(law: laws.Atoms) -> families.Atoms:
-    """Return the atoms that a law of listed outcomes states."""
-    return families.Atoms(
-        law.upper,
-        law.lower,
-        law.log_ratio,
-        None if law.lattice is None else Lattice(*law.lattice),
-        law.relative_error,
-        law.omitted_mass,
-        law=None if law.formula is None else loss_of(law.formula),
-        log_ratio_relative_error=law.log_ratio_relative_error,
-    )
-
-
-@lru_cache(maxsize=1)
-def _atomized(profile: Callable[[float], Bound]) -> tuple[families.Atoms, families.Atoms]:
-    """Return the atoms that dominate a profile and the atoms that it dominates, from one evaluation
-    of the profile.
-    """
-    return families.atomized(lambda epsilons: [profile(each) for each in epsilons], math.inf)
-
-
-@supply(Law)
-class _Answered(Law):
-    """The members of `Law` that this room supplies."""
-
-    def loss(self) -> Any:
-        """Return the privacy loss of this law, which has moments and a privacy profile."""
-        return loss_of(self)
 
 
 def answered(stated: Laws) -> Pairs:

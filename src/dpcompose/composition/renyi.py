@@ -5,7 +5,6 @@ them.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from dpcompose.composition.directions import Rounds
 from dpcompose.composition.losses import Pairs
-from dpcompose.contour import Line, moments_exceed
+from dpcompose.contour import Line, moments_exceed, remembered
 from dpcompose.guarantee import (
     RenyiPromise,
     remaining_delta,
@@ -30,6 +29,7 @@ from dpcompose.loss import (
     Pair,
     Product,
     TwoPointLoss,
+    by_family,
     renyi_pair,
 )
 from dpcompose.numerics import Reals
@@ -84,9 +84,7 @@ def _one_pair(group: Group, rho: float, curves: tuple[tuple[RenyiPromise, int], 
         rho: The sum of the rhos of parts with a zero-concentrated guarantee.
         curves: The other Renyi curves with their counts.
     """
-    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-    for loss, times in group:
-        families[type(loss)].append((loss, times))
+    families = by_family(group)
 
     @np.errstate(over="ignore")  # infinite: nothing is known
     def moments(orders: Reals) -> Reals:
@@ -248,7 +246,6 @@ class RenyiCurve:
         ]
         self.lost = max(self._failures)[0] > 0
         """Whether some mass may be lost outright: then every divergence may be infinite."""
-        self._found: dict[float, float] = {}
 
     @cached_property
     def _corners(self) -> list[float]:
@@ -341,24 +338,21 @@ class RenyiCurve:
             rows.append(max((math.fsum(row) for row in sums), default=0.0) / (order - 1))
         return up(math.fsum(rows) * (1 + 16 * UNIT_ROUNDOFF))
 
+    @remembered
     def _finite(self, order: float) -> float:
         """Return an upper bound on log E e^((order - 1) L) / (order - 1) over the finite losses, or
         that of another theorem.
         """
-        if order not in self._found:
-            promised = float_sum(times * promise.renyi(order) for promise, times in self._promises)
-            steps = [
-                max((_added(terms, order) for terms in step), default=0.0) for step in self._terms
-            ]
-            added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
-            whole = up(added + up(promised * (1 + 4 * UNIT_ROUNDOFF)))
-            if not self.lost:
-                others = [] if self._promises else [max(self.largest, 0.0)]
-                asked = whole == math.inf or not self._exact
-                others += [self._amplified(order)] if asked and self._samples else []
-                whole = min(whole, *others) if others else whole
-            self._found[order] = whole
-        return self._found[order]
+        promised = float_sum(times * promise.renyi(order) for promise, times in self._promises)
+        steps = [max((_added(terms, order) for terms in step), default=0.0) for step in self._terms]
+        added = steps[0] if len(steps) == 1 else up(math.fsum(steps) * (1 + 4 * UNIT_ROUNDOFF))
+        whole = up(added + up(promised * (1 + 4 * UNIT_ROUNDOFF)))
+        if not self.lost:
+            others = [] if self._promises else [max(self.largest, 0.0)]
+            asked = whole == math.inf or not self._exact
+            others += [self._amplified(order)] if asked and self._samples else []
+            whole = min(whole, *others) if others else whole
+        return whole
 
     def _amplified(self, order: float) -> float:
         """Return an upper bound on the divergence from amplification of the curves without
@@ -587,9 +581,7 @@ class _Term:
 
 def _terms(product: Product) -> list[_Term]:
     """Return the losses of a product grouped by family."""
-    families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-    for loss, times in product.group:
-        families[type(loss)].append((loss, times))
+    families = by_family(product.group)
     if len(families) == 1:
         return [_Term(product)]
     return [_Term(Product(tuple(group))) for group in families.values()]

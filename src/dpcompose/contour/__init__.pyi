@@ -35,8 +35,19 @@ if True:
     )
     from .saddle import (
         LEAST_ORDER as LEAST_ORDER,
+        all_shortened as all_shortened,
+        curvature as curvature,
+        excess_of_mass as excess_of_mass,
+        excess_of_value as excess_of_value,
         moments_exceed as moments_exceed,
         saddle_for_value as saddle_for_value,
         shortened as shortened,
     )
-    from .transform import blockwise as blockwise, joined as joined, summed_line as summed_line
+    from .transform import (
+        ArrayRows as ArrayRows,
+        TabulatedTransform as TabulatedTransform,
+        blockwise as blockwise,
+        joined as joined,
+        remembered as remembered,
+        summed_line as summed_line,
+    )

@@ -8,13 +8,13 @@ otherwise then.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from dpcompose.contour.contour import kernel_peak, simple_kernel
+from dpcompose.contour.transform import ArrayRows
 from dpcompose.numerics import Complexes, Reals, U, between, row_dots, row_sums
 
 _MOST_STEPS, _CLOSE = 24, 1e-7
@@ -24,7 +24,7 @@ _ANGLE_ERROR = 24
 
 
 @dataclass(frozen=True)
-class ContourRows:
+class ContourRows(ArrayRows):
     """m lines of n nodes each, ready to be summed at one x each. Formulas and proofs are those of `Contour`.
 
     Args:
@@ -44,10 +44,6 @@ class ContourRows:
     tail: Reals
     outer: Reals
     outer_log: Reals
-
-    def __getitem__(self, chosen: Any) -> ContourRows:
-        """Some of the rows."""
-        return ContourRows(**{each.name: self.__dict__[each.name][chosen] for each in fields(self)})
 
     @cached_property
     def _scale(self) -> Reals:

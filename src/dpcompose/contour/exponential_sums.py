@@ -10,13 +10,14 @@ of 10^9 keep its digits.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour.transform import Cumulants, Line, joined
+from dpcompose.contour.transform import ArrayRows, Cumulants, Line, joined
 from dpcompose.numerics import (
     ULPS,
     Complexes,
@@ -104,7 +105,7 @@ class _Powers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WeightedPoints:
+class WeightedPoints(ArrayRows):
     """Weighted points: weight w = e^log_weight, log-ratio, and deficit w (y - log(1 + y)) for the ratio 1 + y.
 
     Several sets of equally many points may be held at once, in rows: every shape below then starts with their number.
@@ -122,11 +123,6 @@ class WeightedPoints:
     deficit: Reals
     weight_error: Reals
     ratio_error: Reals
-
-    def __getitem__(self, rows: Any) -> WeightedPoints:
-        """Some of the rows."""
-        parts = self.log_weight, self.ratio, self.deficit, self.weight_error, self.ratio_error
-        return WeightedPoints(*(each[rows] for each in parts))
 
     @cached_property
     def weight(self) -> Reals:
@@ -313,26 +309,10 @@ class WeightedPoints:
         if not len(frequencies) or frequencies[-1] == 0:
             return logarithm_of_excess(real, np.zeros_like(error), error)
         error = error + self._angular(relative, tilted + weight, np.abs(rise), frequencies)
-        if on_grid(self.ratio, frequencies):
-            turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
-            imaginary = imaginary - frequencies * self._total_deficit
-            return logarithm_of_excess(real - turned, sign * imaginary, error)
-        error = error + frequencies * (20 * U * row_dots(weight, size))
-        turned, imaginary = np.empty(error.shape), np.empty(error.shape)
-        chunk = max(1, _CHUNK // self.ratio.size)
-        for first in range(0, len(frequencies), chunk):
-            here = slice(first, first + chunk)
-            angle = frequencies[here, None] * self.ratio[..., None, :]
-            half = 0.5 * angle
-            sine = np.sin(half)
-            turned[..., here] = applied(sine * sine, tilted)
-            sine *= np.cos(half)
-            sine *= 2.0
-            angle = np.subtract(sine, angle, out=angle)
-            imaginary[..., here] = applied(sine, rise) + applied(angle, weight)
-        return logarithm_of_excess(
-            real - 2 * turned, sign * (imaginary - frequencies * self._total_deficit), error
-        )
+        if not on_grid(self.ratio, frequencies):
+            error = error + frequencies * (20 * U * row_dots(weight, size))
+        turned, imaginary = self._rotated(tilted, rise, weight, frequencies, _difference)
+        return logarithm_of_excess(real - turned, sign * imaginary, error)
 
     def _relative_error(self, shifted: Reals) -> Reals:
         """A bound on the relative error of w and of r^p at a real power, and of their sum over the points."""
@@ -340,9 +320,16 @@ class WeightedPoints:
         return relative + 3 * (self.weight_error + self.ratio_error * (1 + shifted))
 
     def _rotated(
-        self, tilted: Reals, rise: Reals, weight: Reals, frequencies: Reals
+        self,
+        tilted: Reals,
+        rise: Reals,
+        weight: Reals,
+        frequencies: Reals,
+        lag: Callable[[Reals, Reals], Reals] = sine_minus_linear,
     ) -> tuple[Reals, Reals]:
-        """The part of the real sum that the angle u log r takes away, and the imaginary part."""
+        """The part of the real sum that the angle u log r takes away, and the imaginary part; `lag`
+        returns sin a - a for angles a and their sines.
+        """
         if on_grid(self.ratio, frequencies):
             turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
             return turned, imaginary - frequencies * self._total_deficit
@@ -358,9 +345,7 @@ class WeightedPoints:
             sine *= cosine
             sine *= 2.0
             imaginary[..., at : at + chunk] = (
-                applied(sine, rise)
-                + applied(sine_minus_linear(angle, sine), weight)
-                - u * self._total_deficit
+                applied(sine, rise) + applied(lag(angle, sine), weight) - u * self._total_deficit
             )
         return real, imaginary
 
@@ -410,6 +395,11 @@ class WeightedPoints:
         line = logarithm_of_excess(value.real - 1, value.imag, error)
         error = line.error + 8 * U * (np.abs(top) + 1)
         return Line(line.log + (top - np.log(mass)), np.where(known, error, np.inf))
+
+
+def _difference(angle: Reals, sine: Reals) -> Reals:
+    """sin a - a in place of the angles, good to a few units of them."""
+    return np.subtract(sine, angle, out=angle)
 
 
 def _part(each: Reals | float, rows: Any) -> Reals | float:

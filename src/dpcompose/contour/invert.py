@@ -45,7 +45,7 @@ def value_at(
     """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
-    chart = saddle.chart_for_value(transform, x)
+    chart = saddle.charted(transform, saddle.Aim(value=x))
     order = chart.order if chart else saddle.saddle_for_value(transform, x)
     log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
     gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
@@ -173,7 +173,7 @@ def point_of(
         scale: Never aim for a width below tolerance * scale * 1e-3; guards x near 0.
     """
     log_mass = math.log(min(max(least, 5e-324), 1.0))
-    chart = saddle.chart_for_mass(transform, log_mass)
+    chart = saddle.charted(transform, saddle.Aim(log_mass=log_mass))
     order = chart.order if chart else saddle.for_mass(transform, log_mass)
     best = LineReading(-math.inf, transform.maximum, chart=chart)
     x = saddle.value_for(

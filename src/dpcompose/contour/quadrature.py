@@ -249,23 +249,11 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
             count, tail = min(half + 1, math.ceil(edges[enough[0]] / step)), float(tails[enough[0]])
     frequency = step * np.arange(count)
     line = transform.line(order, frequency)
-    log, scale = centered(line.log)
     # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of a frequency moves log M by at most 3 U u |log M|'.
     moved = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
-    return Contour(
-        order=order,
-        step=step,
-        frequency=frequency,
-        log=log,
-        error=line.error + moved,
-        scale=scale,
-        kernel=lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j,
-        tail=tail,
-        outer=placement.outer,
-        maximum=transform.maximum,
-        name="lattice",
-        lattice=lattice,
-    )
+    kernel = lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j
+    contour = _ended(transform, placement, frequency, Line(line.log, line.error + moved), tail)
+    return replace(contour, step=step, kernel=kernel, tail=tail, name="lattice", lattice=lattice)
 
 
 def direct(transform: Transform, placement: Placement) -> Contour | None:
@@ -423,9 +411,11 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
     count = math.ceil(_faded(deviation, error) / step) + 1
     end, variance = count * step, deviation * deviation
     frequency, line = _screened(transform, order, step * np.arange(count), variance)
-    log, scale = centered(line.log)
+    contour = _ended(transform, placement, frequency, line, 0.0)
     lift = variance * order * (order + 1) / 2
-    log = log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
+    log = (
+        contour.log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
+    )
     gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U) if deviation <= WIDE else 0.0
     # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
     decayed = exp_or_inf(lift - variance * end * end / 2)
@@ -446,15 +436,11 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
         (beyond, bound + variance * beyond * (beyond + 1) / 2 * (1 + 8 * U))
         for beyond, bound in outer
     )
-    return Contour(
-        order=order,
-        step=step,
-        frequency=frequency,
+    rounding = 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1))
+    return replace(
+        contour,
         log=log,
-        error=line.error
-        + 4 * U * (lift + variance * frequency**2 + variance * frequency * (order + 1)),
-        scale=scale,
-        kernel=simple_kernel(order, frequency),
+        error=line.error + rounding,
         tail=(tail + dropped) * (1 + 1e-9),
         outer=raised,
         maximum=math.inf,

@@ -35,7 +35,6 @@ _MULTIPLES = np.exp(
     )
 )
 _CENTER = 8
-Excess = Callable[[Reals, Cumulants], Reals]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Chart:
 
 def around(transform: Transform, order: float) -> Chart:
     """The chart around a known saddle point."""
-    orders = _shortened(np.minimum(order * _MULTIPLES, _farthest(transform, order)))
+    orders = all_shortened(np.minimum(order * _MULTIPLES, _farthest(transform, order)))
     return Chart(orders, transform.curve(orders), _CENTER)
 
 
@@ -78,27 +77,18 @@ def _farthest(transform: Transform, order: float) -> float:
     return 1.25 * max(order, transform.blow_up)
 
 
-def chart_for_value(transform: Transform, value: float) -> Chart | None:
-    """The chart around the saddle point of `for_value`, if one table finds it."""
-    return _charted(transform, _excess_of_value(value), _first_for_value(transform, value))
-
-
-def chart_for_mass(transform: Transform, log_mass: float) -> Chart | None:
-    """The chart around the saddle point of `for_mass`, if one table finds it."""
-    return _charted(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass))
-
-
-def _charted(transform: Transform, excess: Excess, guess: float) -> Chart | None:
-    """The chart around the zero of `excess`; None without tables. Moments that overflow count as above it."""
+def charted(transform: Transform, aim: Aim) -> Chart | None:
+    """The chart around a saddle point, None if one table does not find it; moments that overflow count as above it."""
     if not transform.tabulates:
         return None
+    guess = aim.first(transform)
     most = min(_farthest(transform, guess), MOST)
     ladder = _LADDER if guess < 0.5 * most else _FINER_LADDER
     for _ in range(2):
         orders = guess * ladder
-        orders = _shortened(orders[: int(np.searchsorted(orders, most)) + 1])
+        orders = all_shortened(orders[: int(np.searchsorted(orders, most)) + 1])
         known = transform.curve(orders)
-        gap = excess(orders, known)
+        gap = aim.excess(orders, known)
         above = np.flatnonzero(~(gap <= 0))
         if not len(above):
             guess = float(orders[-1]) * 1.5
@@ -124,8 +114,9 @@ def saddle_for_value(
     transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02
 ) -> float:
     """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
-    start = _first_for_value(transform, value) if start is None else start
-    return shortened(_zero(transform, _excess_of_value(value), start, tolerance), bits=24)
+    aim = Aim(value=value)
+    start = aim.first(transform) if start is None else start
+    return shortened(_zero(transform, aim, start, tolerance), bits=24)
 
 
 def _sharpened(transform: Transform, chart: Chart, position: float) -> Chart:
@@ -140,45 +131,60 @@ def _sharpened(transform: Transform, chart: Chart, position: float) -> Chart:
     return Chart(orders, moved, at)
 
 
-def _excess_of_value(value: float) -> Excess:
-    def excess(order: Reals, at: Cumulants) -> Reals:
-        gap = order * (at.first - value - 1 / order - 1 / (order + 1))
-        return np.where(order * at.first > _LARGEST, np.inf, gap)
-
-    return excess
-
-
-def _first_for_value(transform: Transform, value: float) -> float:
-    """The first guess for `for_value`, as if for a Gaussian, which has K = rho l (l + 1)."""
-    rho = _rho(transform)
-    start = (
-        (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho) if abs(value) < 1e100 else 1.0
-    )
-    return min(start, transform.blow_up)
-
-
 def for_mass(transform: Transform, log_mass: float) -> float:
     """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
-    return shortened(
-        _zero(transform, _excess_of_mass(log_mass), _first_for_mass(transform, log_mass), 0.02),
-        bits=24,
-    )
+    aim = Aim(log_mass=log_mass)
+    return shortened(_zero(transform, aim, aim.first(transform), 0.02), bits=24)
 
 
-def _excess_of_mass(log_mass: float) -> Excess:
-    def excess(order: Reals, at: Cumulants) -> Reals:
-        # log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2, at the x of which l is the saddle point.
-        kernel = np.log(order) + np.log1p(order)
-        width = 0.5 * np.log(2 * np.pi * _curvature(order, at))
-        gap = order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
+@dataclass(frozen=True)
+class Aim:
+    """Which saddle point is wanted: that at a value x, or that where g is about e^log_mass.
+
+    Args:
+        value: x, unless `log_mass` is given.
+        log_mass: log g, or None.
+    """
+
+    value: float = math.nan
+    log_mass: float | None = None
+
+    def excess(self, order: Reals, at: Cumulants) -> Reals:
+        """A function of the order that rises through 0 at the saddle point."""
+        if self.log_mass is None:
+            gap = excess_of_value(order, at, self.value)
+        else:
+            gap = excess_of_mass(order, at, self.log_mass)
         return np.where(order * at.first > _LARGEST, np.inf, gap)
 
-    return excess
+    def first(self, transform: Transform) -> float:
+        """The first guess, as if for a Gaussian with K = rho l (l + 1); at most where M blows up.
+
+        The log g of a Gaussian is about -rho l^2.
+        """
+        rho, value = _rho(transform), self.value
+        if self.log_mass is not None:
+            start = math.sqrt((1 - self.log_mass) / rho)
+        elif abs(value) < 1e100:
+            start = (value + math.hypot(value, 4 * math.sqrt(rho))) / (4 * rho)
+        else:
+            start = 1.0
+        return min(start, transform.blow_up)
 
 
-def _first_for_mass(transform: Transform, log_mass: float) -> float:
-    """The first guess for `for_mass`, as if for a Gaussian, whose log g is about -rho l^2; at most where M blows up."""
-    return min(math.sqrt((1 - log_mass) / _rho(transform)), transform.blow_up)
+def excess_of_value(order: Reals, at: Cumulants, value: Reals | float) -> Reals:
+    """order (K' - value - 1/order - 1/(order + 1))."""
+    return order * (at.first - value - 1 / order - 1 / (order + 1))
+
+
+def excess_of_mass(order: Reals, at: Cumulants, log_mass: Reals | float) -> Reals:
+    """How far log g, at the x of which the order is the saddle point, is below `log_mass`.
+
+    log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2.
+    """
+    kernel = np.log(order) + np.log1p(order)
+    width = 0.5 * np.log(2 * np.pi * curvature(order, at))
+    return order * at.first - 1 - order / (order + 1) - (at.log_m - log_mass - kernel - width)
 
 
 def _rho(transform: Transform) -> float:
@@ -272,7 +278,8 @@ def value_for(order: float, log_m: float, first: float, second: float, log_mass:
     return x if abs(x - own) * order < 4 else own
 
 
-def _curvature(order: Reals, at: Cumulants) -> Reals:
+def curvature(order: Reals, at: Cumulants) -> Reals:
+    """K'' plus that of the kernel."""
     return at.second + 1 / order**2 + 1 / (order + 1) ** 2
 
 
@@ -282,7 +289,7 @@ def shortened(value: float, *, bits: int) -> float:
     return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
 
 
-def _shortened(values: Reals) -> Reals:
+def all_shortened(values: Reals) -> Reals:
     """`short` to 24 digits, of each."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.rint(np.ldexp(mantissa, 24)), exponent - 24)
@@ -291,13 +298,13 @@ def _shortened(values: Reals) -> Reals:
 @np.errstate(
     all="ignore"
 )  # where the moments overflow the gap is not finite, which ends the search there
-def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) -> float:
+def _zero(transform: Transform, aim: Aim, guess: float, tolerance: float) -> float:
     """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
     guess = min(max(guess, LEAST_ORDER), MOST)
     if transform.tabulates:
         orders = np.minimum(np.maximum(guess * _AROUND, LEAST_ORDER), MOST)
         for _ in range(3):
-            gap = excess(orders, transform.curve(orders))
+            gap = aim.excess(orders, transform.curve(orders))
             above = np.flatnonzero(~(gap <= 0))
             if not len(above) or above[0] == 0:
                 break
@@ -311,7 +318,7 @@ def _zero(transform: Transform, excess: Excess, guess: float, tolerance: float) 
     def one(order: float) -> tuple[float, float]:
         point = np.array([order])
         at = Cumulants(*np.array(transform.cumulants(order))[:, None])
-        return float(excess(point, at)[0]), float(order * order * _curvature(point, at)[0])
+        return float(aim.excess(point, at)[0]), float(order * order * curvature(point, at)[0])
 
     return _increasing_zero(one, guess, tolerance)
 

@@ -9,16 +9,29 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 
 from dpcompose.numerics import Complexes, Reals
 
+Owner = TypeVar("Owner")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class ArrayRows:
+    """A dataclass of arrays, or of others of its kind: rows are chosen in all of them at once."""
+
+    def __getitem__(self, rows: Any) -> Self:
+        own: Any = self
+        return cast("Any", type(self))(*[vars(self)[each.name][rows] for each in fields(own)])
+
 
 @dataclass(frozen=True)
-class Line:
+class Line(ArrayRows):
     """log M(order + i u) at given frequencies u >= 0.
 
     Args:
@@ -54,12 +67,34 @@ class Lattice:
 
 
 @dataclass(frozen=True)
-class Cumulants:
+class Cumulants(ArrayRows):
     """K = log M and its first two derivatives at many real orders, each of shape (n,); planning quality."""
 
     log_m: Reals
     first: Reals
     second: Reals
+
+
+def remembered(
+    method: Callable[Concatenate[Owner, Arguments], Result],
+) -> Callable[Concatenate[Owner, Arguments], Result]:
+    """A method that an object evaluates once for each list of arguments: arrays are compared by
+    their bytes.
+    """
+
+    @wraps(method)
+    def wrapper(self: Owner, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        results: dict[Any, Result] = vars(self).setdefault("_remembered", {})
+        values = (*args, *kwargs.values())
+        key = (
+            method.__name__,
+            *[each.tobytes() if isinstance(each, np.ndarray) else each for each in values],
+        )
+        if key not in results:
+            results[key] = method(self, *args, **kwargs)
+        return results[key]
+
+    return wrapper
 
 
 class Transform(ABC):
@@ -183,6 +218,21 @@ def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
     top = np.maximum(square[..., :-1], square[..., 1:]) + variance * np.diff(edges) ** 2 / 4
     bound = 0.5 * np.log(np.minimum(top * (1 + 1e-12), 1.0))
     return np.concatenate([bound, np.zeros_like(square[..., :1])], axis=-1)
+
+
+class TabulatedTransform(Transform):
+    """A variable whose `curve` at many orders costs hardly more than at one: `cumulants` is its
+    value at one.
+    """
+
+    tabulates = True
+
+    def cumulants(self, order: float) -> tuple[float, float, float]:
+        at = self.curve(np.array([order]))
+        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
+
+    @abstractmethod
+    def curve(self, orders: Reals) -> Cumulants: ...
 
 
 @dataclass(frozen=True)

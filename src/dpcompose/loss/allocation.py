@@ -79,11 +79,9 @@ def _plan(law: Allocation, degree: int, least: int) -> tuple[Reals, Reals]:
         step, high = 0.2, 9 + far + wide
         low = -10 - max(degree / law.sigma**2 - math.log(law.steps), 0.0) - 12 / law.sigma
     else:
-        step, low, high = (
-            0.4 / math.sqrt(least),
-            math.log(least) - 3 - 60 / least,
-            math.log(4 * least) + 3 + far + wide,
-        )
+        step = 0.4 / math.sqrt(least)
+        low = math.log(least) - 3 - 60 / least
+        high = math.log(4 * least) + 3 + far + wide
     count = min(math.ceil((high - low) / step) + 1, _MOST_NODES)
     table = law.tables(degree, low, step, count, 0.0)
     return low + step * np.arange(count), np.where(table.error < 1, table.log.real, -np.inf)

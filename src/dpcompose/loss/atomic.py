@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections import defaultdict
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from dpcompose.contour import (
     summed_line,
 )
 from dpcompose.loss.atoms import TINY, Atoms
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, alike, blocks
 from dpcompose.numerics import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
 from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound, up
@@ -190,10 +189,8 @@ class AtomicSum(Transform):
             :, :, None
         ]
         ends = np.take_along_axis(ratio, heaviest, axis=-1)
-        gap, ratio_error = (
-            np.abs(ends[:, 1:] - ends[:, :1]),
-            self._column([table.ratio_error for table in self.tables]),
-        )
+        gap = np.abs(ends[:, 1:] - ends[:, :1])
+        ratio_error = self._column([table.ratio_error for table in self.tables])
         masses = self._column([table.relative_error for table in self.tables])
         weight = 4 * one * two * np.maximum(1 - 1e-9 - 8 * (masses + order * ratio_error), 0.0)
         apart = max(
@@ -270,9 +267,6 @@ class AtomicLoss(Loss):
         last, error = float(self._finite.common[2][-1]), self._finite.ratio_error
         return Bound(last - error, last + error)
 
-    def transform(self, times: int) -> Transform:
-        return AtomicSum((self._finite,), np.array([[float(times)]]))
-
     @property
     def _finite(self) -> Atoms:
         """The outcomes; a loss of 0 where P and Q share none: the finite part has no mass then, and any law will do."""
@@ -281,18 +275,11 @@ class AtomicLoss(Loss):
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses with equally many values in rows of one transform, a few thousand values at once."""
-        sizes: dict[int, list[tuple[Self, int]]] = defaultdict(list)
-        for loss, times in group:
-            sizes[len(loss._finite.rows[0])].append((loss, times))
         found: list[Transform] = []
-        for size, members in sizes.items():
-            most = min(max(_TOGETHER // size, 1), _MOST_ROWS)
-            for at in range(0, len(members), most):
-                tables, counts = zip(
-                    *[(loss._finite, float(times)) for loss, times in members[at : at + most]],
-                    strict=True,
-                )
-                found.append(AtomicSum(tables, np.array(counts)[:, None]))
+        for size, members in alike(group, lambda loss: len(loss._finite.rows[0])).items():
+            for part in blocks(members, min(max(_TOGETHER // size, 1), _MOST_ROWS)):
+                counts = np.array([[float(times)] for _, times in part])
+                found.append(AtomicSum(tuple(loss._finite for loss, _ in part), counts))
         return found
 
     def profile(self, epsilon: float) -> Bound:
@@ -399,30 +386,10 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     ) * (1 + math.sqrt(1 + copies))
     kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
     rows = [tuple(row[kept].tolist()) for row in (upper, lower, ratio)]
-    if not faint:
-        return AtomicLoss(
-            Atoms(
-                rows[0],
-                rows[1],
-                rows[2],
-                None,
-                relative_error,
-                omitted,
-                log_ratio_relative_error=ratio_error,
-            )
-        )
-    relative_error += 16 * U * -least
+    log_upper = tuple(logs[kept].tolist()) if faint else ()
+    errors = (relative_error + 16 * U * -least if faint else relative_error), omitted
     return AtomicLoss(
-        Atoms(
-            rows[0],
-            rows[1],
-            rows[2],
-            None,
-            relative_error,
-            omitted,
-            log_ratio_relative_error=ratio_error,
-            log_upper=tuple(logs[kept].tolist()),
-        )
+        Atoms(*rows, None, *errors, log_ratio_relative_error=ratio_error, log_upper=log_upper)
     )
 
 
@@ -464,13 +431,20 @@ def _smallest(logs: Reals) -> float:
     return float(logs[np.isfinite(logs)].min(initial=0.0))
 
 
-class AtomizedLoss(Loss):
+class AtomizedLoss(Loss, ABC):
     """A loss with a closed profile; composed, it is atoms."""
 
-    @property
     @abstractmethod
+    def _listed(self) -> Atoms:
+        """The atoms; they may take long."""
+
+    @property
     def composed(self) -> AtomicLoss:
-        """The atoms."""
+        return self._atomic
+
+    @cached_property
+    def _atomic(self) -> AtomicLoss:
+        return AtomicLoss(self._listed())
 
     @property
     def support(self) -> int:

@@ -23,6 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpcompose.law import LAST_EPSILON
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import TINY, Atoms
 from dpcompose.loss.base import Loss
@@ -36,7 +37,7 @@ FLOATS = Fraction(10) ** 300
 MOST_NODES, MOST_KINKS = 4096, 4096
 FEW_ATOMS, FIRST_NODES, PASSES = 128, 193, 40
 FINE, COARSE = 1e-4, 3.0
-LAST_DELTA, LAST_RISE, LAST_EPSILON = 1e-290, 1e-14, 690.0
+LAST_DELTA, LAST_RISE = 1e-290, 1e-14
 TOLERANCE = 1e-8
 Point = tuple[Fraction, Fraction]
 

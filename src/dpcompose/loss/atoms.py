@@ -233,10 +233,9 @@ class Atoms:
             )
             return Ends(below, above)
         p, _, ratio, log_p, _ = self.rows
-        error, masses = (
-            self.ratio_error * (1 + 1e-9) + (0.0 if self.log_ratio else 2.1 * self.relative_error),
-            1.01 * self.relative_error,
-        )
+        masses = 1.01 * self.relative_error
+        error = self.ratio_error * (1 + 1e-9)
+        error += 0.0 if self.log_ratio else 2.1 * self.relative_error
         if np.any(p < TINY):
             masses += 1.01 * (self.ratio_error + 4 * U * float(np.max(np.abs(log_p))))
         balls = [

@@ -6,9 +6,8 @@ The common part of sums whose rows are losses of at most epsilon in size, any of
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpcompose.contour import Transform
+from dpcompose.contour import TabulatedTransform, Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
 from dpcompose.numerics import Reals, U, log_unmixed
@@ -24,7 +23,7 @@ from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound, down, up
 
 
-class Loss(ABC):
+class Loss:
     """One ordered pair's privacy loss L. A member offers its transform; all else has a sound default.
 
     The finite part of L has mass 1 - `infinite_mass` up to `unplaced_mass`. The transform is that of the finite part,
@@ -79,9 +78,12 @@ class Loss(ABC):
         maximum = float(self.maximum)
         return None if maximum == math.inf else both_readings(max(maximum, 0.0))
 
-    @abstractmethod
     def transform(self, times: int) -> Transform:
-        """The moment generating function of the sum of `times` independent copies of the finite part."""
+        """The moment generating function of the sum of `times` independent copies of the finite part.
+
+        A family declares this or `pool`.
+        """
+        return self.pool([(self, times)])[0]
 
     def profile(self, epsilon: float) -> Bound | None:
         """delta(epsilon) of this one loss in closed form, if there is one."""
@@ -182,6 +184,28 @@ class Loss(ABC):
 
 
 _Member = TypeVar("_Member", bound=Loss)
+_Key = TypeVar("_Key", bound=Hashable)
+_Row = TypeVar("_Row")
+
+
+def alike(
+    group: Iterable[tuple[_Member, int]], key: Callable[[_Member], _Key]
+) -> dict[_Key, list[tuple[_Member, int]]]:
+    """The losses that have each key, with their counts."""
+    members: dict[_Key, list[tuple[_Member, int]]] = defaultdict(list)
+    for loss, times in group:
+        members[key(loss)].append((loss, times))
+    return members
+
+
+def by_family(group: Iterable[tuple[Loss, int]]) -> dict[type[Loss], list[tuple[Loss, int]]]:
+    """The losses of each family, with their counts."""
+    return alike(group, type)
+
+
+def blocks(rows: Sequence[_Row], size: int) -> list[Sequence[_Row]]:
+    """The rows in blocks of at most `size`."""
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
 
 
 def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:
@@ -262,7 +286,7 @@ def _scaled(bound: Bound, factor: float, relative_error: float) -> Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedRows(Transform):
+class BoundedRows(TabulatedTransform):
     """A sum of rows, of shape (m, 1): a loss between -epsilon and epsilon, so many times. A member adds the moments.
 
     Args:
@@ -272,7 +296,6 @@ class BoundedRows(Transform):
 
     epsilon: Reals
     times: Reals
-    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -285,7 +308,3 @@ class BoundedRows(Transform):
     @property
     def scale(self) -> float:
         return float((self.times * np.minimum(self.epsilon, self.epsilon**2)).sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -49,13 +49,8 @@ class FixedSizeSampleLoss(AtomizedLoss):
     rate: float
     rate_above: float
 
-    @property
-    def composed(self) -> AtomicLoss:
-        return self._atoms
-
-    @cached_property
-    def _atoms(self) -> AtomicLoss:
-        return AtomicLoss(atoms_above(self.profile, self._upper))
+    def _listed(self) -> Atoms:
+        return atoms_above(self.profile, self._upper)
 
     def profile(self, epsilon: float) -> Bound:
         """h, which grows with the rate."""

@@ -21,7 +21,7 @@ from dpcompose.contour import (
 from dpcompose.loss.atom_moments import BoundedRangeMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import BoundedRows, Loss, merged
+from dpcompose.loss.base import BoundedRows, Loss, blocks, merged
 from dpcompose.numerics import Complexes, Reals, U
 from dpcompose.proof import Ends, Field, ends
 from dpcompose.values import Bound, around, up
@@ -52,9 +52,6 @@ class BoundedRangeLoss(Loss):
     def minimum(self) -> float:
         return -self.epsilon
 
-    def transform(self, times: int) -> Transform:
-        return BoundedRangeSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
-
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
         return merged(group)
@@ -63,8 +60,7 @@ class BoundedRangeLoss(Loss):
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """All in rows, some hundreds at once."""
         columns = np.array([(loss.epsilon, times) for loss, times in group], dtype=float)
-        parts = (columns[at : at + _ROWS] for at in range(0, len(columns), _ROWS))
-        return [BoundedRangeSum(part[:, :1], part[:, 1:]) for part in parts]
+        return [BoundedRangeSum(part[:, :1], part[:, 1:]) for part in blocks(columns, _ROWS)]
 
     @property
     def zcdp(self) -> float:
@@ -132,15 +128,18 @@ class BoundedRangeLoss(Loss):
         )
 
 
+def attained_loss(epsilon: float, at: int) -> AtomicLoss:
+    """The attained loss of number `at`, from 0 to 2, in its first order."""
+    return attained_losses(epsilon)[at][0]
+
+
 def attained_losses(epsilon: float) -> list[tuple[AtomicLoss, AtomicLoss]]:
     """Attained losses, both orders: t at probability (1 - e^(t - epsilon)) / (1 - e^-epsilon), else t - epsilon."""
     found: list[tuple[AtomicLoss, AtomicLoss]] = []
     for share in SHARES:
         t = share * epsilon
-        high, low = (
-            -math.expm1(t - epsilon) / -math.expm1(-epsilon),
-            math.exp(t - epsilon) * -math.expm1(-t) / -math.expm1(-epsilon),
-        )
+        high = -math.expm1(t - epsilon) / -math.expm1(-epsilon)
+        low = math.exp(t - epsilon) * -math.expm1(-t) / -math.expm1(-epsilon)
         under = high * math.exp(-t), low * math.exp(epsilon - t)
         # t itself is rounded; the losses are those of the masses, which are good to 32 units.
         lattice = Lattice(epsilon, t)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from dpcompose.contour import Line, joined, logarithm_of_excess
+from dpcompose.contour import Line, joined, logarithm_of_excess, remembered
 from dpcompose.loss.sampled_gaussian_grid import (
     argument,
     log_ratio,
@@ -119,28 +119,15 @@ class Moduli:
         """The weight of the sampled part at the ends of the cells."""
         return sampled_weight(self._cells.x, self.noise, self.rate)
 
-    @cached_property
-    def _paths(self) -> dict[float, tuple[_Shares, Reals]]:
-        return {}
-
+    @remembered
     def _argument(self, angle: float) -> Reals:
         """arg r on Im x = angle b, at the ends of the cells."""
-        return self._on_path(angle)[1]
+        theta = angle * self.width / self.noise**2
+        return argument(self._cells.x, theta, self.noise, self.rate)
 
+    @remembered
     def _shares(self, angle: float) -> _Shares:
         """The shares on Im x = angle b."""
-        return self._on_path(angle)[0]
-
-    def _on_path(self, angle: float) -> tuple[_Shares, Reals]:
-        if angle not in self._paths:
-            theta = angle * self.width / self.noise**2
-            self._paths[angle] = (
-                self._found_shares(angle),
-                argument(self._cells.x, theta, self.noise, self.rate),
-            )
-        return self._paths[angle]
-
-    def _found_shares(self, angle: float) -> _Shares:
         found, fall, left = np.zeros(len(self._cells.x) - 1), 0.0, 0.0
         for cut, above in ((self.below, False), (self.above, True)):
             if cut is None:

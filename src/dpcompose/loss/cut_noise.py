@@ -22,13 +22,14 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcompose.contour import (
     Cumulants,
     Line,
+    TabulatedTransform,
     Transform,
     WeightedPoints,
     blockwise,
@@ -126,7 +127,8 @@ class Cuts:
         return self.at + b * (2.5 + math.log(100 + 64 * (self.order + 1) * b / s2 + self.slant))
 
     @cached_property
-    def _pieces(self) -> tuple[Piece, Piece, Piece, Piece]:
+    def pieces(self) -> _Pieces:
+        """The pieces of the noise between and beside the cuts."""
         b, (low, high, step) = self.width, self._range
         noise, rate, left, right, wide = (
             np.array([[each]]) for each in (self.noise, self.rate, low, high, step)
@@ -137,11 +139,11 @@ class Cuts:
             int(np.searchsorted(x, max(cut - LEFT * b, low))) for cut in (self.at, self.low)
         )
         last = int(np.searchsorted(x, self._top)) + 1
-        return (
-            Piece(self, x[:last], points[:last], step, below=self.at, above=None),
-            Piece(self, x[first:], points[first:], step, below=None, above=self.at),
-            Piece(self, x[middle:last], points[middle:last], step, below=self.at, above=self.low),
-            Piece(self, x, points, step, below=None, above=None),
+        return _Pieces(
+            below=Piece(self, x[:last], points[:last], step, self.at, None),
+            above=Piece(self, x[first:], points[first:], step, None, self.at),
+            between=Piece(self, x[middle:last], points[middle:last], step, self.at, self.low),
+            whole=Piece(self, x, points, step, None, None),
         )
 
     @property
@@ -149,35 +151,24 @@ class Cuts:
         """The most that a frequency times an argument comes to, as far as it is bounded."""
         return 64 * self.order * 1.4 * self.width / self.noise**2
 
-    @property
-    def below(self) -> Piece:
-        """The noise below the upper cut."""
-        return self._pieces[0]
-
-    @property
-    def above(self) -> Piece:
-        """The noise above it."""
-        return self._pieces[1]
-
-    @property
-    def between(self) -> Piece:
-        """The noise below it and above the lower cut."""
-        return self._pieces[2]
-
-    @property
-    def whole(self) -> Piece:
-        """All noise."""
-        return self._pieces[3]
-
     @cached_property
     def without(self) -> Bound:
         """The probability, without the record, that one copy is above the upper cut."""
-        return self.above.expectation(0.0)
+        return self.pieces.above.expectation(0.0)
 
     @cached_property
     def excess(self) -> Bound:
         """How much larger that is with the record."""
-        return self.above.expectation(1.0)
+        return self.pieces.above.expectation(1.0)
+
+
+class _Pieces(NamedTuple):
+    """The noise below the upper cut, above it, between the cuts, and all of it."""
+
+    below: Piece
+    above: Piece
+    between: Piece
+    whole: Piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +204,8 @@ class Piece:
             log_height, slack = self._log_height(self.above)
             part = -np.expm1(-np.exp(log_height))
             far = log_height < -30
-            log_part, units = (
-                log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300))),
-                units + slack + 4,
-            )
+            log_part = log_part + np.where(far, log_height, np.log(np.maximum(part, 1e-300)))
+            units = units + slack + 4
         error = self.plain.weight_error + U * (units + np.abs(log_part))
         part = np.exp(log_part)
         plain = self.plain
@@ -307,16 +296,8 @@ class Piece:
     @cached_property
     def moduli(self) -> Moduli:
         """Its moduli off the real line."""
-        cuts = self.cuts
-        return Moduli(
-            noise=cuts.noise,
-            rate=cuts.rate,
-            width=cuts.width,
-            x=self.x,
-            below=self.below,
-            above=self.above,
-            slant=cuts.slant,
-        )
+        cuts, ends = self.cuts, (self.below, self.above)
+        return Moduli(cuts.noise, cuts.rate, cuts.width, self.x, *ends, cuts.slant)
 
     @cached_property
     def _shifted(self) -> ShiftedPath:
@@ -379,11 +360,10 @@ _PARTS = np.arange(6) / 6
 
 
 @dataclass(frozen=True)
-class BelowSum(Transform):
+class BelowSum(TabulatedTransform):
     """The sum of the losses where no copy is above its cut: a measure of mass below 1."""
 
     cuts: tuple[Cuts, ...]
-    tabulates: ClassVar[bool] = True
 
     @property
     def copies(self) -> float:
@@ -393,21 +373,17 @@ class BelowSum(Transform):
     def minimum(self) -> float:
         return sum(cut.times * math.log1p(-cut.rate) for cut in self.cuts) * (1 + 16 * U)
 
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
-
     def curve(self, orders: Reals) -> Cumulants:
         parts = np.zeros((3, len(orders)))
         for cut in self.cuts:
-            row = cut.below.curve(orders, sign=1.0)
+            row = cut.pieces.below.curve(orders, sign=1.0)
             parts += cut.times * np.array([row.log_m, row.first, row.second])
         return Cumulants(parts[0], parts[1], parts[2])
 
     def line(self, order: float, frequencies: Reals) -> Line:
         log, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
         for cut in self.cuts:
-            line = cut.below.line(order, frequencies, sign=1.0)
+            line = cut.pieces.below.line(order, frequencies, sign=1.0)
             size = np.abs(line.log)
             found, doubt = (
                 cut.times * line.log,
@@ -435,35 +411,30 @@ class BelowSum(Transform):
         """`log_envelope` of the given blocks as they are."""
         total = np.zeros(len(edges))
         for cut in self.cuts:
-            line = cut.below.line(order, np.append(0.0, edges), sign=1.0)
+            line = cut.pieces.below.line(order, np.append(0.0, edges), sign=1.0)
             floor = float(line.floor[0])
             if not floor > -math.inf:
                 return np.zeros(len(edges))
-            center = float(cut.below.curve(np.array([order]), sign=1.0).first[0])
-            variance = exp_or_inf(cut.below.moduli.second(order + 1, center) - floor)
+            center = float(cut.pieces.below.curve(np.array([order]), sign=1.0).first[0])
+            variance = exp_or_inf(cut.pieces.below.moduli.second(order + 1, center) - floor)
             magnitude = np.exp(np.minimum((line.log.real + line.error)[1:] - floor, 0.0))
-            shifted = cut.below.moduli.quiet(order + 1, edges, floor)
+            shifted = cut.pieces.below.moduli.quiet(order + 1, edges, floor)
             total += cut.times * np.minimum(blockwise(magnitude, variance, edges), shifted)
         return total
 
 
 @dataclass(frozen=True)
-class ReverseSum(Transform):
+class ReverseSum(TabulatedTransform):
     """The sum of few losses in the other order, as sums over the same noise."""
 
     cut: Cuts
-    tabulates: ClassVar[bool] = True
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
-        row, times = self.cut.whole.curve(orders, sign=-1.0), self.cut.times
+        row, times = self.cut.pieces.whole.curve(orders, sign=-1.0), self.cut.times
         return Cumulants(times * row.log_m, times * row.first, times * row.second)
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        line, times = self.cut.whole.line(order, frequencies, sign=-1.0), self.cut.times
+        line, times = self.cut.pieces.whole.line(order, frequencies, sign=-1.0), self.cut.times
         doubt = times * (line.error + 4 * U * np.abs(line.log))
         lost = ~(doubt < 1)
         return Line(
@@ -476,7 +447,7 @@ class ReverseSum(Transform):
 
 
 @dataclass(frozen=True)
-class JumpSum(Transform):
+class JumpSum(TabulatedTransform):
     """The sum of the losses where at least one copy is in a piece, divided by `mass`.
 
     With T_i of all copies and B_i of those in the piece, prod T_i^k_i (1 - prod (1 - B_i / T_i)^k_i) has positive
@@ -495,11 +466,6 @@ class JumpSum(Transform):
     whole: tuple[Transform, ...]
     sign: float
     mass: float
-    tabulates: ClassVar[bool] = True
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         log_m, first, second = np.zeros((3, len(orders)))

@@ -27,7 +27,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atom_moments import DiscreteGaussianMoments
 from dpcompose.loss.atomic import AtomicLoss, AtomsAbove
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, blocks
 from dpcompose.numerics import Complexes, Reals, U, log_one_plus
 from dpcompose.proof import Ends, Field, ends
 from dpcompose.values import Bound, up
@@ -50,24 +50,14 @@ class DiscreteGaussianLoss(Loss):
     def zcdp(self) -> float:
         return self.shift * self.shift / (2 * self.sigma * self.sigma) * (1 + 16 * U)
 
-    def transform(self, times: int) -> Transform:
-        return DiscreteGaussianSum(
-            np.array([[self.sigma]]), np.array([[float(self.shift)]]), np.array([[float(times)]])
-        )
-
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         # The fastest to fall along the line first, so that screening drops nodes early.
         ordered = sorted(group, key=lambda entry: -entry[1] * min(entry[0].sigma, 1e6))
-        blocks = [ordered[at : at + 8] for at in range(0, len(ordered), 8)]
-        return [
-            DiscreteGaussianSum(
-                np.array([[loss.sigma] for loss, _ in block]),
-                np.array([[float(loss.shift)] for loss, _ in block]),
-                np.array([[float(times)] for _, times in block]),
-            )
-            for block in blocks
-        ]
+        columns = np.array(
+            [(loss.sigma, loss.shift, times) for loss, times in ordered], dtype=float
+        )
+        return [DiscreteGaussianSum(*part.T[:, :, None].copy()) for part in blocks(columns, 8)]
 
     @property
     def has_profile(self) -> bool:

@@ -77,7 +77,7 @@ class GaussianLoss(Loss):
         )
 
 
-def gaussian_sum(group: Iterable[tuple[float, int]], ulps: int) -> GaussianLoss:
+def gaussian_sum(group: Iterable[tuple[float, int]], ulps: int = 1) -> GaussianLoss:
     """The sum of the losses of each mu, so many times, all good to `ulps` units of roundoff: the squares add up.
 
     Reference: [DongRothSu2022, Corollary 3.3]

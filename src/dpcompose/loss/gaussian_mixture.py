@@ -19,15 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import WeightedPoints
+from dpcompose.contour import ArrayRows, WeightedPoints
+from dpcompose.law import LEAST_WEIGHT
 from dpcompose.numerics import Reals, U, minus_log1p
 
-LEAST_WEIGHT = 1e-290
-"""Terms of a smaller weight are left out, and count as an infinite loss."""
 LEAST_MASS = 5e-324
 """The least positive float."""
 _LARGEST_RISE = 700.0
@@ -59,7 +58,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureRows:
+class MixtureRows(ArrayRows):
     """Mixtures with equally many terms, in rows.
 
     Args:
@@ -84,12 +83,6 @@ class MixtureRows:
         )
         return MixtureRows(
             *(np.array(each, dtype=float) for each in (means, weights, ulps, errors))
-        )
-
-    def __getitem__(self, rows: Any) -> MixtureRows:
-        """Some of the rows."""
-        return MixtureRows(
-            self.means[rows], self.weights[rows], self.ulps[rows], self.weight_error[rows]
         )
 
     @cached_property

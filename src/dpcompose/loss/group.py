@@ -106,7 +106,7 @@ def _both(loss: Loss) -> Pair:
 
 
 def chained(
-    epsilon: float, *, delta: float, categories: int, steps: int, relative_error: float = 0.0
+    epsilon: float, delta: float, categories: int, steps: int, *, relative_error: float = 0.0
 ) -> Loss:
     """The loss of a group of `steps` under k-ary randomized response with delta: its power function, iterated.
 

@@ -74,9 +74,6 @@ class LaplaceLoss(Loss):
         error = 2 * self.ulps * U * self.epsilon
         return Bound(self.epsilon - error, self.epsilon + error)
 
-    def transform(self, times: int) -> Transform:
-        return LaplaceSum(np.array([[self.epsilon]]), np.array([[float(times)]]))
-
     @property
     def zcdp(self) -> float:
         """epsilon - 1 + e^-epsilon, the divergence in the limit of order 1: no other order has a larger D_a / a.
@@ -140,11 +137,8 @@ class LaplaceLoss(Loss):
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
-        epsilon, times = (
-            np.array([loss.epsilon for loss, _ in group]),
-            np.array([float(times) for _, times in group]),
-        )
-        return [LaplaceSum(epsilon[:, None], times[:, None])]
+        columns = np.array([(loss.epsilon, times) for loss, times in group], dtype=float)
+        return [LaplaceSum(*columns.T[:, :, None].copy())]
 
     def ball(self, field: Field) -> Ends:
         # A quotient of two floats, perhaps multiplied by the size of a group.

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, Transform, logarithm_of_excess
+from dpcompose.contour import (
+    Cumulants,
+    Line,
+    TabulatedTransform,
+    Transform,
+    logarithm_of_excess,
+    remembered,
+)
 from dpcompose.guarantee import gaussian_profile, mills_drop
-from dpcompose.loss.base import Loss, merged
+from dpcompose.loss.base import Loss, alike, blocks, merged
 from dpcompose.loss.gaussian_mixture import LEAST_MASS, GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_quadrature import MixtureQuadrature
 from dpcompose.numerics import Reals, U, exp_or_inf
@@ -29,7 +35,7 @@ _ENTRIES = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureSum(Transform):
+class MixtureSum(TabulatedTransform):
     """The sum over rows of times log M, M = sum of c_k M_k for losses that a coin with public outcome k chooses between.
 
     Args:
@@ -43,7 +49,6 @@ class MixtureSum(Transform):
     times: Reals
     maximum_loss: Reals
     minimum_loss: Reals
-    tabulates = True
 
     @property
     def maximum(self) -> float:
@@ -68,10 +73,6 @@ class MixtureSum(Transform):
             least = min(least, float(ends.min()))
         return least
 
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        found = self.curve(np.array([order]))
-        return float(found.log_m[0]), float(found.first[0]), float(found.second[0])
-
     @np.errstate(
         over="ignore", invalid="ignore"
     )  # where a moment overflows the answer is infinite, or NaN
@@ -91,10 +92,6 @@ class MixtureSum(Transform):
             second = np.maximum(second, 1e-300)
         return Cumulants(*((self.times * each).sum(axis=0) for each in (log, first, second)))
 
-    @cached_property
-    def _lines(self) -> dict[tuple[float, bytes], Line]:
-        return {}
-
     @np.errstate(over="ignore")
     def line(self, order: float, frequencies: Reals) -> Line:
         one = self._one(order, frequencies)
@@ -102,13 +99,11 @@ class MixtureSum(Transform):
         error = self.times * one.error + (2 + len(size)) * U * size
         return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
 
+    @remembered
     def _one(self, order: float, frequencies: Reals) -> Line:
         """log M of one copy of each row, shape (m, n)."""
-        key = order, frequencies.tobytes()
-        if key not in self._lines:
-            lines = [part.line(order, frequencies) for _, _, part in self.parts]
-            self._lines[key] = lines[0] if len(lines) == 1 else self._mixed(lines)
-        return self._lines[key]
+        lines = [part.line(order, frequencies) for _, _, part in self.parts]
+        return lines[0] if len(lines) == 1 else self._mixed(lines)
 
     def _mixed(self, lines: Sequence[Line]) -> Line:
         """log of the mean of the parts: through its distance from 1 unless one of them is large."""
@@ -182,7 +177,7 @@ def mixture_sum(rows: Sequence[Row]) -> MixtureSum:
     return MixtureSum(tuple(parts), times, most, least)
 
 
-class OpposedLoss(Loss):
+class OpposedLoss(Loss, ABC):
     """A loss whose moments are those of opposed mixtures; a member may know more of its profile and of its ends."""
 
     @property
@@ -194,9 +189,6 @@ class OpposedLoss(Loss):
     def unplaced_mass(self) -> float:
         return self.mixture.infinite_error
 
-    def transform(self, times: int) -> Transform:
-        return mixture_sum([self._row(times)])
-
     def _row(self, times: int) -> Row:
         mixture = self.mixture
         outcomes = [(weight, mixture.share_error, pair) for weight, pair in mixture.parts]
@@ -205,21 +197,17 @@ class OpposedLoss(Loss):
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses of mixtures with equally many terms and similar means in rows of one transform."""
-        alike: dict[tuple[tuple[int, int], ...], list[tuple[Self, int]]] = defaultdict(list)
-        for loss, times in group:
-            pairs = [pair for _, pair in loss.mixture.parts]
-            alike[tuple((len(pair.first.means), len(pair.second.means)) for pair in pairs)].append(
-                (loss, times)
-            )
         found: list[Transform] = []
-        for key, members in alike.items():
+        for shape, members in alike(group, cls._shape).items():
             members.sort(key=lambda entry: entry[0].mixture.width)
-            size = _TOGETHER if len(key) == 1 else 1
-            found += [
-                mixture_sum([loss._row(times) for loss, times in members[at : at + size]])
-                for at in range(0, len(members), size)
-            ]
+            parts = blocks(members, _TOGETHER if len(shape) == 1 else 1)
+            found += [mixture_sum([loss._row(times) for loss, times in part]) for part in parts]
         return found
+
+    def _shape(self) -> tuple[tuple[int, int], ...]:
+        """How many terms the mixtures of each pair have."""
+        pairs = [pair for _, pair in self.mixture.parts]
+        return tuple((len(pair.first.means), len(pair.second.means)) for pair in pairs)
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:
@@ -321,6 +309,21 @@ class MixtureLoss(OpposedLoss):
             else (lower, upper)
         )
         return Bound(max(lower, 0.0), min(upper, 1.0), _CERTIFICATE)
+
+
+def against_noise(
+    parts: Iterable[tuple[float, tuple[float, ...], tuple[float, ...], float]],
+    share_error: float,
+    infinite_error: float,
+) -> MixtureLoss:
+    """Return the loss of a public choice among mixtures, (share, means, weights, relative error of
+    the weights) each, against the noise alone.
+    """
+    mixtures = [
+        (share, GaussianMixture(means, weights, 1, error)) for share, means, weights, error in parts
+    ]
+    pairs = tuple([(share, OpposedMixtures(one, GaussianMixture())) for share, one in mixtures])
+    return MixtureLoss(pairs, share_error, infinite_error)
 
 
 def _largest(first: GaussianMixture, second: GaussianMixture) -> float:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ from dpcompose.contour import (
     careful_nodes,
     joined,
     logarithm_of_excess,
+    remembered,
 )
 from dpcompose.loss.gaussian_mixture import (
     MixtureGrid,
@@ -67,10 +68,6 @@ class MixtureQuadrature:
     first: MixtureRows
     second: MixtureRows
     times: Reals
-    _grids: dict[tuple[float, bytes], MixtureGrid | None] = field(
-        default_factory=dict[tuple[float, bytes], "MixtureGrid | None"]
-    )
-    _ends: dict[float, Reals] = field(default_factory=dict[float, Reals])
 
     @staticmethod
     def of(pairs: Sequence[OpposedMixtures], times: Sequence[float]) -> MixtureQuadrature:
@@ -109,15 +106,13 @@ class MixtureQuadrature:
         """A power of 1.25 at or above order + 1, so that neighboring orders share a grid."""
         return 1.25 ** math.ceil(math.log(order + 1) / math.log(1.25) - 1e-9)
 
+    @remembered
     def _grid(self, reach: float, step: Reals) -> MixtureGrid | None:
-        """The grid for all orders below `reach`; None if it is too long."""
-        key = reach, step.tobytes()
-        if key not in self._grids:
-            self._grids[key] = self._built(reach, step) if bool((step > 0).all()) else None
-        return self._grids[key]
-
-    def _built(self, reach: float, step: Reals) -> MixtureGrid | None:
-        """Rows with fewer points go on to the right."""
+        """The grid for all orders below `reach`, None if it is too long; rows with fewer points go
+        on to the right.
+        """
+        if not bool((step > 0).all()):
+            return None
         low = -self.second.largest - self._side
         high = reach * self.first.largest + self._rightmost(reach) + self._side
         points = float(((high - low) / step).max())
@@ -146,18 +141,17 @@ class MixtureQuadrature:
             low, high = _at(x, at - 1), _at(x, at)
         return np.where(inside, (low + high) / 2, np.inf)
 
+    @remembered
     def _rightmost(self, reach: float) -> Reals:
         """Where x outgrows order d log s: beyond it and the means of P the integrand falls."""
-        if reach not in self._ends:
-            low, high = np.zeros_like(self.times), reach * self.second.largest
-            for _ in range(2):
-                x = low + (high - low) * _SIXTY_FOUR
-                falls = reach * self.second.at(-x).slope <= x
-                falls[:, -1] = True
-                at = falls.argmax(axis=1)
-                low, high = _at(x, np.maximum(at - 1, 0)), _at(x, at)
-            self._ends[reach] = high
-        return self._ends[reach]
+        low, high = np.zeros_like(self.times), reach * self.second.largest
+        for _ in range(2):
+            x = low + (high - low) * _SIXTY_FOUR
+            falls = reach * self.second.at(-x).slope <= x
+            falls[:, -1] = True
+            at = falls.argmax(axis=1)
+            low, high = _at(x, np.maximum(at - 1, 0)), _at(x, at)
+        return high
 
     def _coarse(self, order: float) -> MixtureGrid | None:
         return self._grid(self._reach(order), self._coarse_step)

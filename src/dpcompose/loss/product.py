@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +19,7 @@ from dpcompose.contour import (
 )
 from dpcompose.loss import rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, by_family
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
 
@@ -82,10 +81,7 @@ class Product:
     @cached_property
     def reduced(self) -> Group:
         """The same sum, each family merged as far as it can be; an enumeration where the states are few."""
-        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-        for loss, times in self.group:
-            if times > 0:
-                families[type(loss)].append((loss, times))
+        families = by_family(entry for entry in self.group if entry[1] > 0)
         merged = [
             entry for family, members in families.items() for entry in family.combine(members)
         ]
@@ -128,9 +124,7 @@ class Product:
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
         """The transform's terms by the family that made them."""
-        families: dict[type[Loss], list[tuple[Loss, int]]] = defaultdict(list)
-        for loss, times in self.reduced:
-            families[type(loss)].append((loss, times))
+        families = by_family(self.reduced)
         others = {} if self.other is None else self.other._pools
         return {
             family: _pooled(family, members, others.get(family))
@@ -143,10 +137,8 @@ class Product:
         ends = [(times, loss.largest) for loss, times in self.reduced]
         if len(ends) == 1 and ends[0][0] == 1:
             return ends[0][1]
-        low, high = (
-            math.fsum(times * end.lower for times, end in ends),
-            math.fsum(times * end.upper for times, end in ends),
-        )
+        low = math.fsum(times * end.lower for times, end in ends)
+        high = math.fsum(times * end.upper for times, end in ends)
         rounding = 4 * UNIT_ROUNDOFF
         return (
             Bound(low - rounding * abs(low), high + rounding * abs(high))
@@ -209,10 +201,8 @@ class Product:
         )
         low, high = self.infinite.lower, self.infinite.upper
         rounding = 4 * UNIT_ROUNDOFF
-        lower, upper = (
-            low + (1 - low) * reading.lower * (1 - rounding),
-            high + (1 - high) * reading.upper * (1 + rounding),
-        )
+        lower = low + (1 - low) * reading.lower * (1 - rounding)
+        upper = high + (1 - high) * reading.upper * (1 + rounding)
         answer = Bound(
             max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
         )
@@ -388,12 +378,8 @@ def _certificate(reading: LineReading) -> Certificate:
     if reading.contour is None or reading.bracket is None:
         return Certificate("no line: one moment, or the largest loss")
     bracket, whole = reading.bracket, max(reading.bracket.upper, 5e-324)
-    terms = (
-        ("aliasing", bracket.aliasing / whole),
-        ("truncation", bracket.truncation / whole),
-        ("smoothing", bracket.smoothing / whole),
-        ("rounding", bracket.rounding / whole),
-    )
+    sources = zip(bracket._fields[2:], bracket[2:], strict=True)
+    terms = tuple((source, width / whole) for source, width in sources)
     coarse = (
         bracket.rounding > _COARSE * whole
         and bracket.rounding >= max(share for _, share in terms) * whole

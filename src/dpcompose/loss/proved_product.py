@@ -158,17 +158,10 @@ class ProvedProduct(Product):
         if proved is None or enclosed is None:
             return Certificate("ball arithmetic, largest loss", notes=notes)
         with self._field.precision(64):
-            terms = (
-                ("aliasing", enclosed.aliasing),
-                ("truncation", enclosed.truncation),
-                ("smoothing", enclosed.smoothing),
-                ("rounding", enclosed.rounding),
+            budget = tuple(
+                (source, self._field.up(width / enclosed.upper) if enclosed.upper > 0 else 0.0)
+                for source, width in zip(enclosed._fields[2:], enclosed[2:], strict=True)
             )
-            shares = [
-                self._field.up(term / enclosed.upper) if enclosed.upper > 0 else 0.0
-                for _, term in terms
-            ]
-        budget = tuple((name, share) for (name, _), share in zip(terms, shares, strict=True))
         return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
 
     def _guess(self, delta: float, tolerance: float) -> float:

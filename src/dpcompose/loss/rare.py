@@ -91,18 +91,11 @@ class Guess:
     def at(self, x: float) -> tuple[float, float]:
         """log delta(x) and the order."""
         orders = np.geomspace(0.05, 3e3, 90) / max(x, self.least)
-        level, tail = -orders * x, 0.0
-        if self.symmetric is not None:
-            level = level + self.symmetric.curve(orders).log_m
+        level = self._level(x, orders, [ratio <= x for *_, ratio, _ in self.rows])
+        tail = 0.0
         for _, times, _, weight, ratio, rise in self.rows:
-            below_cuts = ratio <= x
-            w, here, y = weight[below_cuts], ratio[below_cuts], rise[below_cuts]
-            exponent = (orders[:, None] + 1) * here
-            excess = (np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * y) @ w
-            level = level + np.where(exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf)
-            tail += times * float(
-                (weight[~below_cuts] * np.maximum(rise[~below_cuts] - math.expm1(x), 0.0)).sum()
-            )
+            excess = np.maximum(rise[ratio > x] - math.expm1(x), 0.0)
+            tail += times * float((weight[ratio > x] * excess).sum())
         level = level - np.log(orders) - np.log1p(orders)
         # Where only losses above x matter, no more than that is asked of the others.
         at = int(np.maximum(level, math.log(max(tail, 1e-320)) - 8.0).argmin())
@@ -115,6 +108,18 @@ class Guess:
         )
         return float(np.logaddexp(log_near, math.log(max(tail, 1e-320)))), float(orders[at])
 
+    def _level(self, x: float, orders: Reals, below_cuts: Sequence[Reals]) -> Reals:
+        """log of the moment of every order times e^(-order x), of the chosen points of each row."""
+        level = -orders * x
+        if self.symmetric is not None:
+            level = level + self.symmetric.curve(orders).log_m
+        for (_, times, _, weight, ratio, rise), below in zip(self.rows, below_cuts, strict=True):
+            exponent, linear = (orders[:, None] + 1) * ratio[below], orders[:, None] + 1
+            excess = np.expm1(np.minimum(exponent, 700.0)) - linear * rise[below]
+            log = times * np.log1p(excess @ weight[below])
+            level = level + np.where(exponent.max(axis=1) < 690, log, np.inf)
+        return level
+
     def plan(self, x: float, least: float, tolerance: float) -> Plan:
         """How to split near x."""
         _, order = self.at(x)
@@ -123,21 +128,14 @@ class Guess:
     def bottom(self, x: float, log_least: float, order: float) -> float:
         """The largest of a few losses so small that all below it add less than that to delta(x); 0 if none is."""
         orders = np.geomspace(0.1, 3e3, 90) / x
+        # The share above a cut falls like e^(-e^v), v the distance in widths.
+        wide = math.log(max(-2 * log_least, 2.0))
         for sampled_weight in (0.8, 0.6, 0.45, 0.3, 0.2, 0.12, 0.07, 0.04):
-            level = -orders * x
-            if self.symmetric is not None:
-                level = level + self.symmetric.curve(orders).log_m
-            for loss, times, place, weight, ratio, rise in self.rows:
-                # The share above a cut falls like e^(-e^v), v the distance in widths.
-                reach = _width(loss, order, 1.0) * math.log(max(-2 * log_least, 2.0))
-                below_cuts = place <= _place_of(loss, sampled_weight * x) + reach
-                exponent = (orders[:, None] + 1) * ratio[below_cuts]
-                excess = (
-                    np.expm1(np.minimum(exponent, 700.0)) - (orders[:, None] + 1) * rise[below_cuts]
-                ) @ weight[below_cuts]
-                level = level + np.where(
-                    exponent.max(axis=1) < 690, times * np.log1p(excess), np.inf
-                )
+            below_cuts = [
+                x_of <= _place_of(loss, sampled_weight * x) + _width(loss, order, 1.0) * wide
+                for loss, _, x_of, *_ in self.rows
+            ]
+            level = self._level(x, orders, below_cuts)
             above = sum(
                 times * float(weight[ratio > sampled_weight * x].sum())
                 for _, times, _, weight, ratio, _ in self.rows
@@ -246,7 +244,7 @@ class Split:
         """g at x, divided by `mass`; without what has small losses only, if that is left out."""
         below = tuple(BelowSum((cut,)) for cut in self.cuts)
         if self.plan.bottom > 0:
-            pieces = tuple(cut.between for cut in self.cuts)
+            pieces = tuple(cut.pieces.between for cut in self.cuts)
             return self._read(JumpSum(self.cuts, pieces, below, 1.0, self.mass), self.plan.x)
         return self._read(BelowSum(self.cuts), self.plan.x)
 
@@ -263,7 +261,7 @@ class Split:
         """At least the probability of a loss that is not small, where small ones are left out; else 1."""
         if self.plan.bottom <= 0:
             return 1.0
-        pieces = [(cut.times, cut.between) for cut in self.cuts]
+        pieces = [(cut.times, cut.pieces.between) for cut in self.cuts]
         parts = [
             times * (piece.expectation(0.0).upper + piece.expectation(1.0).upper)
             for times, piece in pieces
@@ -330,7 +328,7 @@ class Split:
         )
         return JumpSum(
             self.cuts,
-            tuple(cut.above for cut in self.cuts),
+            tuple(cut.pieces.above for cut in self.cuts),
             whole,
             sign=-1.0,
             mass=self.without.upper,

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcompose.loss.atomic import AtomicLoss, AtomizedLoss
+from dpcompose.loss.atomic import AtomizedLoss
 from dpcompose.loss.atomize import atomized
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, Pair, sampled_profile
@@ -78,15 +78,8 @@ class SampledLoss(AtomizedLoss):
     remove: bool
     above: bool
 
-    @property
-    def composed(self) -> AtomicLoss:
-        return self._atoms
-
-    @cached_property
-    def _atoms(self) -> AtomicLoss:
-        return AtomicLoss(
-            self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
-        )
+    def _listed(self) -> Atoms:
+        return self.base.atoms[0 if self.above else 1].sampled(self.rate, remove=self.remove)
 
     def profile(self, epsilon: float) -> Bound:
         if epsilon < -40:

@@ -26,7 +26,7 @@ import numpy as np
 
 from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
-from dpcompose.loss.base import Loss, merged, sampled_profile
+from dpcompose.loss.base import Loss, alike, blocks, merged, sampled_profile
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
@@ -315,20 +315,12 @@ class SampledGaussianLoss(Loss):
     def shared_reverse(self) -> SampledGaussianLoss:
         return self.reverse
 
-    def transform(self, times: int) -> Transform:
-        return _summed([(self, times)])
-
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses of similar noise in rows of one transform."""
-        found: list[Transform] = []
-        for remove in (True, False):
-            rows = sorted(
-                (entry for entry in group if entry[0].remove is remove),
-                key=lambda entry: entry[0].noise,
-            )
-            found += [_summed(rows[at : at + _TOGETHER]) for at in range(0, len(rows), _TOGETHER)]
-        return found
+        rows = sorted(group, key=lambda entry: (not entry[0].remove, entry[0].noise))
+        sides = alike(rows, lambda loss: loss.remove).values()
+        return [_summed(part) for side in sides for part in blocks(side, _TOGETHER)]
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Self, int]]) -> Sequence[tuple[Loss, int]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, Line, blockwise
+from dpcompose.contour import Cumulants, Line, blockwise, remembered
 from dpcompose.loss.sampled_gaussian_decay import NearNormal, near_normal, shifted_line
 from dpcompose.loss.sampled_gaussian_grid import (
     Grid,
@@ -70,8 +70,6 @@ class Cache:
     )
     coarse_grids: dict[int | None, dict[float, Grid]] = field(default_factory=dict[Any, Any])
     fine_grids: dict[tuple[int | None, float, bytes], Grid] = field(default_factory=dict[Any, Any])
-    reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
-    reaches_of_powers: dict[float, Reach] = field(default_factory=dict[Any, Any])
     normal: dict[tuple[float, int | None], NearNormal | None] = field(
         default_factory=dict[Any, Any]
     )
@@ -136,7 +134,7 @@ class SampledGaussianBatch:
                 (order, (key, at)) for at, order in enumerate(orders.tolist())
             )
         found = self.cache.curves[key]
-        return found and _rows_of(found, own if covering is _ALL else _ALL, _ALL)
+        return found and found[own if covering is _ALL else _ALL, _ALL]
 
     def moments(self, order: float, own: slice) -> Cumulants | None:
         """`curve` at one order, shape (m, 1): from a table if it is in one."""
@@ -144,7 +142,7 @@ class SampledGaussianBatch:
         found = self.cache.curves.get(key)
         if found is None or key[0] not in (_ALL.start, own.start):
             return self.curve(np.array([order]), own)
-        return _rows_of(found, own if key[0] is _ALL.start else _ALL, slice(at, at + 1))
+        return found[own if key[0] is _ALL.start else _ALL, at : at + 1]
 
     def coarse(self, order: float, own: slice) -> Grid | None:
         """A grid of the own rows for planning, good for every order up to this one; None if it is too long."""
@@ -172,20 +170,17 @@ class SampledGaussianBatch:
     def _coarse_step(self) -> Reals:
         return coarse_step(self.both.noise)
 
+    @remembered
     def reach(self, order: float) -> Reach:
         """Where n r^p lives: around 0, around 1 (because E y = 0 is used) and around the mode."""
-        if order not in self.cache.reaches:
-            # A power a little larger than needed, so that neighboring orders share a grid.
-            power = max(
-                1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25)), self._least
-            )
-            if power not in self.cache.reaches_of_powers:
-                low, high = self._ends(power)
-                self.cache.reaches_of_powers[power] = Reach(
-                    power, low, high, float(((high - low) / self._coarse_step).max())
-                )
-            self.cache.reaches[order] = self.cache.reaches_of_powers[power]
-        return self.cache.reaches[order]
+        # A power a little larger than needed, so that neighboring orders share a grid.
+        power = 1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / math.log(1.25))
+        return self._reach(max(power, self._least))
+
+    @remembered
+    def _reach(self, power: float) -> Reach:
+        low, high = self._ends(power)
+        return Reach(power, low, high, float(((high - low) / self._coarse_step).max()))
 
     @cached_property
     def _least(self) -> float:
@@ -223,7 +218,7 @@ class SampledGaussianBatch:
         if key not in self.cache.surveys:
             self.cache.surveys[key] = self._surveyed(order, nodes, edges, _ALL)
         line, bounds = self.cache.surveys[key]
-        return Line(line.log[own], line.error[own]), bounds[own]
+        return line[own], bounds[own]
 
     def _surveyed(self, order: float, nodes: Reals, edges: Reals, own: slice) -> tuple[Line, Reals]:
         one, count = self.moments(order, own), len(nodes)
@@ -295,12 +290,6 @@ class SampledGaussianBatch:
             depth=depth,
             edges=edges,
         )
-
-
-def _rows_of(curve: Cumulants, rows: slice, orders: slice) -> Cumulants:
-    return Cumulants(
-        curve.log_m[rows, orders], curve.first[rows, orders], curve.second[rows, orders]
-    )
 
 
 def fraction(x: Reals, noise: Reals, rate: Reals) -> Reals:

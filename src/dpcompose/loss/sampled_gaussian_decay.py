@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Line, logarithm_of_excess
+from dpcompose.contour import ArrayRows, Line, logarithm_of_excess
 from dpcompose.loss.sampled_gaussian_grid import (
     Grid,
     on_shifted,
@@ -65,7 +65,7 @@ Ends = tuple[Reals, Reals]
 
 
 @dataclass(frozen=True)
-class NearNormal:
+class NearNormal(ArrayRows):
     """Bounds on log |M(order + iu) / M(order)| of one copy of each row; all shapes (m, 1).
 
     Args:
@@ -79,10 +79,6 @@ class NearNormal:
     fourth: Reals
     last: Reals
     after: Reals
-
-    def __getitem__(self, rows: slice) -> NearNormal:
-        """Some of the rows."""
-        return NearNormal(self.variance[rows], self.fourth[rows], self.last[rows], self.after[rows])
 
     def log_envelope(self, edges: Reals) -> Reals:
         """For each edge a bound from there up to the next, the last for ever, shape (m, n)."""
@@ -141,7 +137,8 @@ def near_normal(
         row_tops(points.weight_error),
         *ends,
     ]
-    rows = [_Row(*row).bounded(share.shape[-1]) for row in np.concatenate(columns, axis=1).tolist()]
+    numbers = np.concatenate(columns, axis=1).tolist()
+    rows = [_bounded(row, share.shape[-1]) for row in numbers]
     bounds = [row for row in rows if row is not None]
     if len(bounds) < len(rows):
         return None
@@ -158,88 +155,42 @@ def near_normal(
     )
     if not float((times * after)[first_rows].sum()) < _QUIET:
         return None
-    variance, fourth = (
-        np.array([[row.variance] for row in bounds]),
-        np.array([[row.fourth] for row in bounds]),
-    )
+    variance, fourth = (np.array([[row[at]] for row in bounds]) for at in (0, 1))
     return NearNormal(variance, fourth, last, after)
 
 
-class _Row(NamedTuple):
-    """The grid of one row in numbers; `first` and `final` are of its first and last point."""
+def _bounded(row: list[float], points: int) -> _Bounds | None:
+    """Bounds of one row from the numbers of its grid of so many points; None if they are vacuous.
 
-    noise: float
-    power: float
-    side: float
-    step: float
-    mean: float
-    second: float
-    fourth: float
-    slant: float
-    fuzz: float
-    first_share: float
-    final_share: float
-    first_away: float
-    final_away: float
-    first_ratio: float
-    final_ratio: float
-    first_weight: float
-    final_weight: float
-
-    def bounded(self, points: int) -> _Bounds | None:
-        """Bounds from so many points; None if they are vacuous."""
-        second, fourth = self.second, self.fourth
-        if not second > 0:
-            return None
-        # Beyond the grid terms fall by e^(-step side / s^2) or faster, and log r moves by at most step / s^2.
-        falling = math.expm1(min(self.step * self.side / (self.noise * self.noise), 700.0))
-        before, beyond = self.first_share / falling, self.final_share / falling
-        least = max(1 / self.noise, 1.0)
-        far, farther = max(abs(self.first_away), least), max(abs(self.final_away), least)
-        narrow, size = (
-            trapezoid_error(self.noise, self.power, self.step, _NARROW),
-            1 + second + fourth,
-        )
-        sum_error = (
-            trapezoid_error(self.noise, self.power, self.step, _WIDE)
-            if narrow > _NOTHING
-            else narrow
-        )
-        # The errors of the means of (L - mean)^1, ^2 and ^4: 2^(j - 1) (size + 3.66^j) `sum_error`, and the ends.
-        moment_error = 1600 * sum_error * size + 16 * (
-            before * far * far * far * far + beyond * farther * farther * farther * farther
-        )
-        relative_error = 1e-9 + self._rounded(points)
-        mean_error = moment_error + relative_error * math.sqrt(second)
-        variance = second * (1 - relative_error) - moment_error - mean_error * mean_error
-        fourth = (2 * fourth + 6 * second * second) * (
-            1 + 16 * relative_error
-        ) + 28 * size * moment_error
-        if not (variance > 0 and fourth < math.inf):
-            return None
-        outside = before + beyond
-        factor, omitted = 1 + 2 * (sum_error + outside) + relative_error, 1.1 * (narrow + outside)
-        return _Bounds(
-            variance,
-            fourth,
-            math.sqrt(12 * variance / fourth),
-            factor,
-            omitted,
-            noise=self.noise,
-            power=self.power,
-        )
-
-    def _rounded(self, points: int) -> float:
-        """A bound on the relative errors of the moments by rounding: those of the shares, and those of log r around its
-        mean, whose square in units of the variance counts."""
-        largest = max(abs(self.first_ratio), abs(self.final_ratio))
-        heaviest = max(abs(self.first_weight), abs(self.final_weight))
-        rounding = (
-            self.fuzz
-            + self.slant * (1 + abs(self.power) * largest)
-            + U * (points + 64 + 4 * heaviest)
-        )
-        return 64 * rounding * (1 + self.mean * self.mean / self.second)
+    `first` and `final` numbers are those of its first and last point.
+    """
+    noise, power, side, step, mean, second, fourth, slant, fuzz, *ends = row
+    first_share, final_share, first_away, final_away, first_ratio, final_ratio, *weights = ends
+    if not second > 0:
+        return None
+    # Beyond the grid terms fall by e^(-step side / s^2) or faster, and log r moves by at most step / s^2.
+    falling = math.expm1(min(step * side / (noise * noise), 700.0))
+    before, beyond = first_share / falling, final_share / falling
+    least = max(1 / noise, 1.0)
+    far, farther = max(abs(first_away), least), max(abs(final_away), least)
+    narrow, size = trapezoid_error(noise, power, step, _NARROW), 1 + second + fourth
+    wide = trapezoid_error(noise, power, step, _WIDE) if narrow > _NOTHING else narrow
+    # The errors of the means of (L - mean)^1, ^2 and ^4: 2^(j - 1) (size + 3.66^j) `wide`, and the ends.
+    at_ends = before * far * far * far * far + beyond * farther * farther * farther * farther
+    moment_error = 1600 * wide * size + 16 * at_ends
+    # Rounding: of the shares, and of log r around its mean, whose square in units of the variance counts.
+    largest, heaviest = max(abs(first_ratio), abs(final_ratio)), max(map(abs, weights))
+    rounding = fuzz + slant * (1 + abs(power) * largest) + U * (points + 64 + 4 * heaviest)
+    relative_error = 1e-9 + 64 * rounding * (1 + mean * mean / second)
+    mean_error = moment_error + relative_error * math.sqrt(second)
+    variance = second * (1 - relative_error) - moment_error - mean_error * mean_error
+    fourth = (2 * fourth + 6 * second * second) * (1 + 16 * relative_error)
+    fourth += 28 * size * moment_error
+    if not (variance > 0 and fourth < math.inf):
+        return None
+    outside, last = before + beyond, math.sqrt(12 * variance / fourth)
+    factor, omitted = 1 + 2 * (wide + outside) + relative_error, 1.1 * (narrow + outside)
+    return _Bounds(variance, fourth, last, factor, omitted, noise, power)
 
 
 class _Bounds(NamedTuple):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dpcompose.contour import Cumulants, WeightedPoints
+from dpcompose.contour import ArrayRows, Cumulants, WeightedPoints
 from dpcompose.numerics import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
 
 _LOG_CONCAVE = -40.0
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(ArrayRows):
     """Positions x = step * integers from below `low` to above `high`, shape (m, n), and what holds there.
 
     Args:
@@ -29,12 +28,6 @@ class Grid:
     step: Reals
     low: Reals
     high: Reals
-
-    def __getitem__(self, rows: Any) -> Grid:
-        """Some of the rows."""
-        return Grid(
-            self.x[rows], self.points[rows], self.step[rows], self.low[rows], self.high[rows]
-        )
 
 
 def positions(low: Reals | float, high: Reals | float, step: Reals | float) -> Reals:
@@ -65,6 +58,21 @@ def argument(x: Reals, theta: Reals | float, noise: Reals | float, rate: Reals |
     """arg r on Im x = theta s^2, in [0, theta]."""
     weight = sampled_weight(x, noise, rate)
     return np.arctan2(weight * np.sin(theta), 1 - weight * (2 * np.square(np.sin(theta / 2))))
+
+
+def strip_sums(weight: Reals, lifted: Reals, reach: Reals | float, angles: Reals) -> Reals:
+    """log of the sums of e^lifted times e^(reach arg r) on the lines at these angles, shape (m, k).
+
+    The argument of r rises with x: a cell has the weight at its right end, and the last one, which
+    stands for all that is to its right, the weight 1.
+    """
+    weight = np.concatenate([weight[:, 1:], np.ones_like(weight[:, :1])], axis=1)
+    sums: list[Reals] = []
+    for theta in np.split(angles, angles.shape[1], axis=1):
+        rest = 2 * np.square(np.sin(theta / 2))
+        angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
+        sums.append(log_sum(lifted + reach * angle))
+    return np.concatenate(sums, axis=1)
 
 
 def on_shifted(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import ContourRows, Line
+from dpcompose.contour import ArrayRows, ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_nodes import (
@@ -50,7 +50,7 @@ Total = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(ArrayRows):
     """Lines with the sizes of their arrays: one row of each array for a composition.
 
     Args:
@@ -75,9 +75,6 @@ class Lines:
     side: Reals
     heights: Reals
     bounds: Reals
-
-    def __getitem__(self, chosen: Any) -> Lines:
-        return Lines(*(self.__dict__[each.name][chosen] for each in fields(self)))
 
     @staticmethod
     def joined(several: Sequence[Lines]) -> Lines:

@@ -14,15 +14,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import LEAST_ORDER, Cumulants, kernel_peak
-from dpcompose.loss.sampled_gaussian_grid import Grid, built_at, sampled_weight, shortened
+from dpcompose.contour import (
+    LEAST_ORDER,
+    Cumulants,
+    all_shortened as _short,
+    curvature,
+    excess_of_mass,
+    excess_of_value,
+    kernel_peak,
+)
+from dpcompose.loss.sampled_gaussian_grid import (
+    Grid,
+    built_at,
+    sampled_weight,
+    shortened,
+    strip_sums,
+)
 from dpcompose.numerics import Reals, U, between, log_sum, row_dots, row_sums, row_tops
 
 MOST_POINTS, MOST_NODES = 4096, 4096
@@ -134,16 +148,8 @@ class Targets:
     def excess(self, orders: Reals, curve: Cumulants) -> Reals:
         """Rises through 0 at the saddle point."""
         if self.for_values:
-            return orders * (curve.first - self.value - 1 / orders - 1 / (orders + 1))
-        kernel = np.log(orders) + np.log1p(orders)
-        curvature = curve.second + 1 / orders**2 + 1 / (orders + 1) ** 2
-        width = 0.5 * np.log(2 * np.pi * curvature)
-        return (
-            orders * curve.first
-            - 1
-            - orders / (orders + 1)
-            - (curve.log_m - self.log_mass - kernel - width)
-        )
+            return excess_of_value(orders, curve, self.value)
+        return excess_of_mass(orders, curve, self.log_mass)
 
     def first_order(self, rho: Reals, blow_up: Reals) -> Reals:
         """The order as if for a Gaussian; at most where M blows up."""
@@ -179,9 +185,6 @@ class Placements:
     height: Reals
     error: Reals
     solved: NDArray[np.bool_]
-
-    def __getitem__(self, chosen: Any) -> Placements:
-        return Placements(*(self.__dict__[each.name][chosen] for each in fields(self)))
 
 
 def first_orders(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
@@ -258,7 +261,7 @@ def _saddle(
         curve = _curve(parts, grid, order)
         gap = targets.excess(order, curve)
         low, high = np.where(gap <= 0, order, low), np.where(gap <= 0, high, order)
-        slope = order * order * (curve.second + 1 / order**2 + 1 / (order + 1) ** 2)
+        slope = order * order * curvature(order, curve)
         target = order * np.exp(-np.arcsinh(gap) * np.hypot(gap, 1.0) / slope)
         order = _short(np.where((target > low) & (target < high), target, np.sqrt(low * high)))
     return order, solved
@@ -266,8 +269,8 @@ def _saddle(
 
 def _about(orders: Reals, curve: Cumulants, targets: Targets) -> tuple[Reals, Reals]:
     """Roughly epsilon and log delta by the saddle-point approximation, at the order where it is least."""
-    curvature = curve.second + 1 / orders**2 + 1 / (orders + 1) ** 2
-    log_m = curve.log_m - np.log(orders * (orders + 1)) - 0.5 * np.log(2 * math.pi * curvature)
+    log_m = curve.log_m - np.log(orders * (orders + 1))
+    log_m = log_m - 0.5 * np.log(2 * math.pi * curvature(orders, curve))
     if targets.for_values:
         return targets.value, np.minimum(
             np.fmin.reduce(log_m - orders * targets.value, axis=1)[:, None], 0.0
@@ -318,11 +321,6 @@ def _curve(parts: Parts, grid: Grid, orders: Reals) -> Cumulants:
 def at_place(each: Reals, index: Any) -> Reals:
     """The entry of each row at that place, shape (m, 1)."""
     return np.take_along_axis(each, index, axis=1)
-
-
-def _short(values: Reals) -> Reals:
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.rint(np.ldexp(mantissa, 24)), exponent - 24)
 
 
 _EDGES = (1.0, 1.2, 1.45, 1.8, 2.4, 3.2, 4.5, 7.0, 10.0, 15.0, 25.0, 40.0, 60.0, 100.0)
@@ -537,18 +535,8 @@ def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Real
     The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
     below a third of it.
     """
-    weight = np.concatenate([remove.weight[:, 1:], np.ones_like(reach)], axis=1)
-    solved: list[Reals] = []
-    for at in range(angles.shape[1]):
-        theta = angles[:, at : at + 1]
-        rest = 2 * np.square(np.sin(theta / 2))
-        turned = reach * np.arctan2(weight * np.sin(theta), 1 - weight * rest)
-        solved.append(
-            np.maximum(
-                *(each.log_strip(theta, log_sum(each.lifted + turned)) for each in (remove, add))
-            )
-        )
-    return np.concatenate(solved, axis=1)
+    sums = [strip_sums(remove.weight, each.lifted, reach, angles) for each in (remove, add)]
+    return np.maximum(remove.log_strip(angles, sums[0]), add.log_strip(angles, sums[1]))
 
 
 def ended(remove: Integrands, add: Integrands, places: Placements) -> tuple[Reals, Reals]:

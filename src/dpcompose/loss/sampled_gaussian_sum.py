@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -23,8 +23,8 @@ from scipy import special
 from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined
 from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
 from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened
-from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, log_sum, row_sums, row_tops
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened, strip_sums
+from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, row_sums, row_tops
 
 _ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
@@ -222,18 +222,11 @@ class Direction:
         """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
         s2 = self.noise**2
         weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
-        weight = np.concatenate([weight[:, 1:], np.ones_like(s2)], axis=1)
         # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
         # The last cell stands for all that is to its right; what is left of the first is below a third of it.
         exponent = grid.points.log_weight + power * grid.points.ratio
         lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
-        total = np.empty((len(s2), len(_ANGLES)))
-        for at in range(len(_ANGLES)):
-            theta = self._angles[:, at : at + 1]
-            rest = 2 * np.square(np.sin(theta / 2))
-            angle = np.arctan2(weight * np.sin(theta), 1 - weight * rest)
-            total[:, at : at + 1] = log_sum(lifted + reach * angle)
-        return total
+        return strip_sums(weight, lifted, reach, self._angles)
 
     def _outside(self, grid: Grid, power: Reals) -> Reals:
         """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
@@ -245,48 +238,23 @@ class Direction:
             for at in (slice(1), slice(-1, None))
         ]
         columns = [top, *ends, power, self.noise, self.rate, grid.step, grid.low, grid.high]
-        return np.array([[_Ends(*row).outside] for row in np.concatenate(columns, axis=1).tolist()])
+        return np.array([[_beyond(row)] for row in np.concatenate(columns, axis=1).tolist()])
 
 
-class _Ends(NamedTuple):
-    """One row's grid at its ends."""
-
-    top: float
-    first_weight: float
-    final_weight: float
-    first_ratio: float
-    final_ratio: float
-    power: float
-    noise: float
-    rate: float
-    step: float
-    low: float
-    high: float
-
-    @property
-    def outside(self) -> float:
-        """The terms beyond them."""
-        s2, step, low, high, size = (
-            self.noise * self.noise,
-            self.step,
-            self.low,
-            self.high,
-            abs(self.power),
-        )
-        top, raised = max(self.top, 0.0), max(self.power, 0.0)
-        z = (2 * low - 1) / (2 * s2) + math.log(self.rate / (1 - self.rate))
-        slope = -low + min(self.power, 0.0) / (1 + math.exp(min(-z, 700.0)))
-        right = _tail(
-            self.final_weight + self.power * self.final_ratio - top, step * (high - raised) / s2
-        )
-        left = _tail(self.first_weight + self.power * self.first_ratio - top, step * slope / s2)
-        plain = _tail(self.final_weight, step * high / s2) + _tail(
-            self.first_weight, -step * low / s2
-        )
-        # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
-        moved = math.log(step / (self.noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
-        sampled = 2 * _tail(moved, step * (high - 1) / s2)
-        return right + left + (1 + size) * (plain + self.rate * (sampled + plain))
+def _beyond(ends: list[float]) -> float:
+    """The terms beyond one row's grid, from the numbers at its ends."""
+    top, first_weight, final_weight, first_ratio, final_ratio, *numbers = ends
+    power, noise, rate, step, low, high = numbers
+    s2, top, raised = noise * noise, max(top, 0.0), max(power, 0.0)
+    z = (2 * low - 1) / (2 * s2) + math.log(rate / (1 - rate))
+    slope = -low + min(power, 0.0) / (1 + math.exp(min(-z, 700.0)))
+    right = _tail(final_weight + power * final_ratio - top, step * (high - raised) / s2)
+    left = _tail(first_weight + power * first_ratio - top, step * slope / s2)
+    plain = _tail(final_weight, step * high / s2) + _tail(first_weight, -step * low / s2)
+    # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
+    moved = math.log(step / (noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
+    sampled = 2 * _tail(moved, step * (high - 1) / s2)
+    return right + left + (1 + abs(power)) * (plain + rate * (sampled + plain))
 
 
 def _tail(log_term: float, falling: float) -> float:
@@ -431,7 +399,7 @@ class SampledGaussianSum(Direction, Transform):
     def line(self, order: float, frequencies: Reals) -> Line:
         both = self.batch.cache.lines.get((order, frequencies.tobytes()))
         if both is not None:
-            return self._total(Line(both.log[self.own], both.error[self.own]))
+            return self._total(both[self.own])
         return self._total(self.at(order, frequencies))
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:

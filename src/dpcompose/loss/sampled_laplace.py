@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from dpcompose.contour import (
     Cumulants,
     Line,
+    TabulatedTransform,
     Transform,
     WeightedPoints,
     blockwise,
@@ -43,7 +44,7 @@ from dpcompose.contour import (
 )
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss
+from dpcompose.loss.base import Loss, alike, blocks
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import Enclosed, SampledLoss
 from dpcompose.numerics import (
@@ -288,7 +289,7 @@ _WIDE = 16.0
 
 
 @dataclass(frozen=True, eq=False)
-class SampledLaplaceSum(Transform):
+class SampledLaplaceSum(TabulatedTransform):
     """M = E_Q r^(t + 1), or E_Q r^-t when the record is added, multiplied over rows.
 
     Args:
@@ -304,7 +305,6 @@ class SampledLaplaceSum(Transform):
     times: Reals
     ulps: int
     remove: bool
-    tabulates: ClassVar[bool] = True
 
     @property
     def _sign(self) -> float:
@@ -345,10 +345,6 @@ class SampledLaplaceSum(Transform):
     @property
     def copies(self) -> float:
         return float(self.times.sum())
-
-    def cumulants(self, order: float) -> tuple[float, float, float]:
-        at = self.curve(np.array([order]))
-        return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
         powers = orders + 1 if self.remove else -orders
@@ -607,20 +603,13 @@ class SampledLaplaceLoss(Loss):
         above, below = self._alone
         return above.atoms(), below.atoms()
 
-    def transform(self, times: int) -> Transform:
-        return self.pool([(self, times)])[0]
-
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
         """Losses of one direction in rows of one transform, those of similar size together."""
         found: list[Transform] = []
-        for remove in (True, False):
-            rows = sorted(
-                (entry for entry in group if entry[0].remove is remove),
-                key=lambda entry: entry[0].maximum,
-            )
-            for at in range(0, len(rows), _TOGETHER):
-                part = rows[at : at + _TOGETHER]
+        rows = sorted(group, key=lambda entry: (not entry[0].remove, entry[0].maximum))
+        for remove, side in alike(rows, lambda loss: loss.remove).items():
+            for part in blocks(side, _TOGETHER):
                 columns = np.array(
                     [(loss.epsilon, loss.rate, times) for loss, times in part], dtype=float
                 )

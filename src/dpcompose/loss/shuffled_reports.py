@@ -24,6 +24,7 @@ from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atomize import envelope
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
+from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import Reals, U, dots
 from dpcompose.values import Bound, Certificate, up
 
@@ -122,10 +123,10 @@ class ShuffledReportsLoss(Loss):
         )
 
 
-def shuffled_responses(epsilon: float, reports: int) -> AtomicLoss | None:
+def shuffled_responses(epsilon: float, reports: int) -> Loss:
     """Attained: binary randomized response where all others say no; the number of yes, in at most `MOST_ATOMS` bins.
 
-    At j of n reports the ratio is (e^2 j + n - j) / (e n), e = e^epsilon. None where it is next to nothing.
+    At j of n reports the ratio is (e^2 j + n - j) / (e n), e = e^epsilon. The zero loss where it is next to nothing.
     """
     odds = math.exp(-epsilon)
     first, masses, error = binomial(reports, odds)
@@ -137,7 +138,7 @@ def shuffled_responses(epsilon: float, reports: int) -> AtomicLoss | None:
         losses = np.abs(np.log(upper / lower))
     kept = (upper > 1e-250) & (lower > 1e-250) & (losses > 1e-7)
     if np.count_nonzero(kept) < 2:
-        return None
+        return TwoPointLoss(0.0)
     omitted = float(max(upper[~kept].sum(), lower[~kept].sum())) * (1 + 1e-9) + 2 * OMITTED
     error += U * (64 + len(masses) + 8 * epsilon)
     ratio_error = 4 * error * (1 + 1 / float(losses[kept].min()))

@@ -189,9 +189,14 @@ def crossing(
     left, right = _around(at, min(max(guess, low), high), rate, low, high)
     middle, error = _narrowed(at, left, right)
     offset = max(math.ulp(middle), error)
-    for _ in range(80):
+
+    def proved() -> tuple[float, float]:
         lower = max((x for x, (least, _) in seen.items() if least >= target), default=low)
         upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
+        return lower, upper
+
+    for _ in range(80):
+        lower, upper = proved()
         if middle - offset <= lower and middle + offset >= upper:
             break
         for point, open_end in (
@@ -201,8 +206,7 @@ def crossing(
             if open_end:
                 at(point)
         offset *= 1.6
-    lower = max((x for x, (least, _) in seen.items() if least >= target), default=low)
-    upper = min((x for x, (_, most) in seen.items() if most <= target), default=high)
+    lower, upper = proved()
     return Crossing(max(lower, low), min(upper, high))
 
 

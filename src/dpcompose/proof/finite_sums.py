@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dpcompose.contour import remembered
 from dpcompose.proof.ball import Ball, Field, Polynomial
 from dpcompose.proof.moments import Factors, Term
 
@@ -152,23 +153,16 @@ class Residues:
             total += (-distance / 2).exp() * self._middle(term.after, term.at, term.order)(distance)
         return total
 
+    @remembered
     def _middle(self, after: int, at: int, order: int) -> Callable[[Ball], Ball]:
         """d -> the coefficient of s^(order - 1) in (s + 1/2)^(after - 1) (s - 1/2)^(at - 1) e^(d s), a polynomial."""
-        key = after, at, order
-        if key not in self._polynomials:
-            series = (self._series(after - 1, 1, order) * self._series(at - 1, -1, order)).truncate(
-                order
-            )
-            factorial, values = self.field.exact(1), list[Ball]()
-            for degree in range(order):
-                factorial = factorial * max(degree, 1)
-                values.append(series[order - 1 - degree] / factorial)
-            self._polynomials[key] = self.field.polynomial(values)
-        return self._polynomials[key]
-
-    @cached_property
-    def _polynomials(self) -> dict[tuple[int, int, int], Polynomial]:
-        return {}
+        series = self._series(after - 1, 1, order) * self._series(at - 1, -1, order)
+        series = series.truncate(order)
+        factorial, values = self.field.exact(1), list[Ball]()
+        for degree in range(order):
+            factorial = factorial * max(degree, 1)
+            values.append(series[order - 1 - degree] / factorial)
+        return self.field.polynomial(values)
 
     def _series(self, power: int, sign: int, length: int) -> Polynomial:
         """(s + sign / 2)^power to that many coefficients, power >= -1."""

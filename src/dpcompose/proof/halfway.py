@@ -21,8 +21,8 @@ from functools import cached_property
 from dpcompose.contour import shortened
 from dpcompose.errors import UnsupportedError
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.line import Enclosure, TailBound
-from dpcompose.proof.moments import Factors
+from dpcompose.proof.line import Enclosure, TailBound, powers_along
+from dpcompose.proof.moments import Factors, kernel_peak, log_moment, summed
 
 ORDER = -0.5
 _NEAR = 0.125
@@ -83,10 +83,7 @@ class Chernoff:
 
     def bound(self, x: Ball) -> Ball:
         """At least g(x)."""
-        largest = sum(
-            (moments.largest * times for moments, times in self.factors), self.field.exact(0)
-        )
-        if x >= largest:
+        if x >= summed(self.field, self.factors, lambda moments: moments.largest):
             return self.field.exact(0)
         best = self.field.exact(0)
         for order, log in self._logs if x > 0 else ():
@@ -98,13 +95,11 @@ class Chernoff:
         found: list[tuple[float, Ball]] = []
         with self.field.precision(96):
             for order in _ORDERS:
-                exact, log = self.field.exact(order), self.field.exact(0)
                 try:
-                    for moments, times in self.factors:
-                        log += times * moments.at(order, [self.field.exact(0)])[0].real.log()
+                    log = log_moment(self.field, self.factors, order)
                 except UnsupportedError:
                     break
-                log += exact * exact.log() - (1 + exact) * exact.log1p()
+                log += kernel_peak(self.field.exact(order))
                 found.append((order, log))
                 if not log < 1e5:
                     break
@@ -166,10 +161,7 @@ class Halfway:
         return self._chernoff[0].order(x)
 
     def _drawn(self, step: Ball, count: int, tail: TailBound, enough: Ball) -> HalfwayLine:
-        powers = [self.field.disc(1)] * count
-        for moments, times in tail.factors:
-            line = moments.line(ORDER, step, count)
-            powers = [power * value**times for power, value in zip(powers, line, strict=True)]
+        powers = powers_along(self.field, tail.factors, ORDER, step, count)
         quarter = self.field.exact(0.25)
         main = [
             (2 if j else 1) * power / ((step * j) ** 2 + quarter) for j, power in enumerate(powers)
@@ -211,11 +203,11 @@ class Halfway:
     @cached_property
     def _variance(self) -> float:
         """About the variance of the sum under sqrt(P Q)."""
-        total, zero = 0.0, [self.field.exact(0)]
+        total = 0.0
         with self.field.precision(96):
             for moments, times in self.factors():
                 low, middle, high = (
-                    moments.at(ORDER + side * _NEAR, zero)[0].real.log() for side in (-1, 0, 1)
+                    moments.real(ORDER + side * _NEAR).log() for side in (-1, 0, 1)
                 )
                 total += times * float(((low + high - 2 * middle) / _NEAR**2).mid())
         return max(total, 1e-300)

@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from dpcompose.contour import (
     shortened,
 )
 from dpcompose.proof.ball import Ball, Disc, Field
-from dpcompose.proof.moments import BallLattice, Factors, Moments
+from dpcompose.proof.moments import BallLattice, Factors, Moments, kernel_peak, multiplied, summed
 
 FINE = 43.0
 # Balls have digits to spare: a line may lose e^12 of them for a shorter period.
@@ -236,13 +237,8 @@ class TailBound:
 
     def _envelope(self, edge: Ball) -> Ball:
         """log of a bound that holds from `edge` on."""
-        return sum(
-            (
-                times * decay(edge).log()
-                for decay, (_, times) in zip(self._decays, self.factors, strict=True)
-            ),
-            self.field.exact(0),
-        )
+        terms = zip(self._decays, self.factors, strict=True)
+        return sum((times * decay(edge).log() for decay, (_, times) in terms), self.field.exact(0))
 
     @property
     def _bits(self) -> int:
@@ -261,7 +257,7 @@ class TailBound:
     def _squares(self, index: int, edges: Sequence[Ball]) -> list[Ball]:
         """Bounds on f of one variable between the edges."""
         moments, times = self.factors[index]
-        whole = moments.at(self.order, [self.field.exact(0)])[0].real
+        whole = moments.real(self.order)
         values = [(abs(value) / whole) ** 2 for value in moments.at(self.order, edges)]
         spread, decay = self._variance(moments, times, whole), self._decays[index]
         bounds: list[Ball] = []
@@ -280,10 +276,7 @@ class TailBound:
         for _ in range(12):
             if not (self.order + move) - self.order == move == self.order - (self.order - move):
                 break
-            up, down = (
-                moments.at(self.order + side * move, [self.field.exact(0)])[0].real
-                for side in (1, -1)
-            )
+            up, down = (moments.real(self.order + side * move) for side in (1, -1))
             bound = (2 / self.field.exact(move) ** 2 * ((up * down).sqrt() / whole - 1)).upper()
             settled = not bound < 0.9 * best
             best, move = best.min(bound), move / 2
@@ -292,8 +285,7 @@ class TailBound:
         return best
 
 
-@dataclass(frozen=True)
-class Enclosure:
+class Enclosure(NamedTuple):
     """lower <= g(x) <= upper, and the part of the width that each source of error adds, absolute."""
 
     lower: Ball
@@ -386,7 +378,7 @@ class ProvedLine:
         if self.outer is None:
             return self.field.exact(math.inf)
         order, raised = self.field.exact(self.outer[0]), self.outer[1]
-        chernoff = raised * (order * order.log() - (1 + order) * order.log1p() - order * x).exp()
+        chernoff = raised * (kernel_peak(order) - order * x).exp()
         return total + chernoff / ((order - self.order) * period).expm1()
 
 
@@ -397,7 +389,7 @@ def draw(field: Field, factors: Factors, plan: LinePlan) -> ProvedLine:
         return _periodic(field, factors, plan, grid)
     step = field.exact(shortened(2 * math.pi / plan.period, bits=24))
     count = math.ceil(plan.last / float(step)) + 1
-    powers = _powers(field, factors, plan.order, step, count)
+    powers = powers_along(field, factors, plan.order, step, count)
     return (_mollified if plan.smoothing > 0 else _direct)(field, factors, plan, step, powers)
 
 
@@ -414,19 +406,8 @@ def _direct(
         TailBound(field, factors, plan.order, plan.variance, plan.magnitude),
     )
     tail = bound.beyond(step * len(powers), step, field.exact(plan.error) * field.pi)
-    return ProvedLine(
-        field=field,
-        order=plan.order,
-        step=step,
-        main=field.power_sum(main),
-        tail=(whole * tail / field.pi).upper(),
-        mass=_mass(field, factors),
-        whole=whole,
-        outer=_outer(field, factors, plan),
-        largest=_largest(field, factors),
-        nodes=len(powers),
-        name="contour",
-    )
+    tail = whole * tail / field.pi
+    return _proved(field, factors, plan, step, main, name="contour", whole=whole, tail=tail)
 
 
 def _mollified(
@@ -450,21 +431,11 @@ def _mollified(
         * (step + 1 / (smoothing**2 * edge))
         / field.pi
     )
-    return ProvedLine(
-        field=field,
-        order=plan.order,
-        step=step,
-        main=field.power_sum(main),
-        tail=(faded / edge**2).upper(),
-        mass=_mass(field, factors),
-        whole=whole,
-        outer=_outer(field, factors, plan),
-        largest=field.exact(math.inf),
-        nodes=len(powers),
-        name="smoothed contour",
-        bump=field.power_sum([gap * term for term in bump]),
-        bump_tail=(faded * gap).upper(),
+    line = _proved(
+        field, factors, plan, step, main, name="smoothed contour", whole=whole, tail=faded / edge**2
     )
+    bumps, bump_tail = field.power_sum([gap * term for term in bump]), (faded * gap).upper()
+    return replace(line, largest=field.exact(math.inf), bump=bumps, bump_tail=bump_tail)
 
 
 def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice) -> ProvedLine:
@@ -483,7 +454,7 @@ def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice)
         if omitted <= 8 * field.exact(plan.error) / plan.order:
             count, tail = first, omitted
         first = math.ceil(1.3 * first)
-    powers = _powers(field, factors, plan.order, step, count)
+    powers = powers_along(field, factors, plan.order, step, count)
     main, other = list[Disc](), list[Disc]()
     for j, power in enumerate(powers):
         t = field.disc(plan.order, step * j)
@@ -491,34 +462,35 @@ def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice)
         main.append(weighted / -(-spacing * t).expm1())
         other.append(weighted / -(-spacing * (t + 1)).expm1())
     whole = powers[0].real
+    line = _proved(field, factors, plan, step, main, name="lattice", whole=whole, tail=tail * whole)
+    return replace(line, other=field.power_sum(other), grid=grid)
+
+
+def _proved(
+    field: Field,
+    factors: Factors,
+    plan: LinePlan,
+    step: Ball,
+    main: list[Disc],
+    *,
+    name: str,
+    whole: Ball,
+    tail: Ball,
+) -> ProvedLine:
+    """The line of these terms, with the bounds that every rule needs."""
     return ProvedLine(
         field=field,
         order=plan.order,
         step=step,
         main=field.power_sum(main),
-        tail=(tail * whole).upper(),
-        mass=_mass(field, factors),
+        tail=tail.upper(),
+        mass=multiplied(field, factors, lambda moments: moments.mass),
         whole=whole,
         outer=_outer(field, factors, plan),
-        largest=_largest(field, factors),
-        nodes=count,
-        name="lattice",
-        other=field.power_sum(other),
-        grid=grid,
+        largest=summed(field, factors, lambda moments: moments.largest),
+        nodes=len(main),
+        name=name,
     )
-
-
-def _mass(field: Field, factors: Factors) -> Ball:
-    """M(0) of the sum."""
-    mass = field.exact(1)
-    for moments, times in factors:
-        mass *= moments.mass**times
-    return mass
-
-
-def _largest(field: Field, factors: Factors) -> Ball:
-    """The supremum of the sum's support."""
-    return sum((moments.largest * times for moments, times in factors), field.exact(0))
 
 
 def _outer(field: Field, factors: Factors, plan: LinePlan) -> tuple[float, Ball] | None:
@@ -528,7 +500,7 @@ def _outer(field: Field, factors: Factors, plan: LinePlan) -> tuple[float, Ball]
     smoothing = field.exact(plan.smoothing)
     total = (smoothing**2 * plan.beyond * (field.exact(plan.beyond) + 1) / 2).exp()
     for moments, times in factors:
-        total *= moments.at(plan.beyond, [field.exact(0)])[0].real ** times
+        total *= moments.real(plan.beyond) ** times
     return plan.beyond, total
 
 
@@ -563,7 +535,9 @@ def _grid(field: Field, factors: Factors) -> BallLattice | None:
     return None if one is None else BallLattice(one.spacing, one.offset * times)
 
 
-def _powers(field: Field, factors: Factors, order: float, step: Ball, count: int) -> list[Disc]:
+def powers_along(
+    field: Field, factors: Factors, order: float, step: Ball, count: int
+) -> list[Disc]:
     """M of the sum at the nodes."""
     total = [field.disc(1)] * count
     for moments, times in factors:

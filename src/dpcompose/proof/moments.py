@@ -111,6 +111,10 @@ class Moments(ABC):
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
         """M(order + iu) at frequencies u, order > 0, or in (-1, 0) where there is a reverse."""
 
+    def real(self, order: float) -> Ball:
+        """M at a real order."""
+        return self.at(order, [self.field.exact(0)])[0].real
+
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
         """M(order + i step j) for j < count."""
         return self.at(order, [step * j for j in range(count)])
@@ -129,6 +133,29 @@ class Moments(ABC):
 
 
 Factors = Sequence[tuple[Moments, int]]
+
+
+def summed(field: Field, factors: Factors, each: Callable[[Moments], Ball]) -> Ball:
+    """The sum of a property of the factors, with their counts."""
+    return sum((each(moments) * times for moments, times in factors), field.exact(0))
+
+
+def multiplied(field: Field, factors: Factors, each: Callable[[Moments], Ball]) -> Ball:
+    """The product of a property of the factors, with their counts."""
+    total = field.exact(1)
+    for moments, times in factors:
+        total *= each(moments) ** times
+    return total
+
+
+def log_moment(field: Field, factors: Factors, order: float) -> Ball:
+    """log M of the sum at a real order."""
+    return summed(field, factors, lambda moments: moments.real(order).log())
+
+
+def kernel_peak(order: Ball) -> Ball:
+    """log of l^l / (1 + l)^(1 + l), the largest value of (1 - e^-x) e^(-l x)."""
+    return order * order.log() - (1 + order) * order.log1p()
 
 
 @dataclass(frozen=True)

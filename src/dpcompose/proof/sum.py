@@ -10,9 +10,9 @@ from functools import cached_property
 from dpcompose.contour import Transform
 from dpcompose.proof.ball import Ball, Crossing, Field, crossing
 from dpcompose.proof.finite_sums import Enumeration, Residues, expanded, states
-from dpcompose.proof.halfway import halfway
+from dpcompose.proof.halfway import HalfwayLine, halfway
 from dpcompose.proof.line import FINE, Enclosure, LinePlan, ProvedLine, TailBound, draw, plan
-from dpcompose.proof.moments import Factors
+from dpcompose.proof.moments import Factors, kernel_peak, log_moment, multiplied, summed
 
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK, _MOST_HALFWAY = 30_000, 6e6, 20_000
@@ -70,23 +70,13 @@ class ProvedSum:
     def largest(self) -> Ball:
         """The supremum of the finite values, with the error of their places."""
         with self.field.precision(256):
-            return self._moved(
-                sum(
-                    (moments.largest * times for moments, times in self.factors()),
-                    self.field.exact(0),
-                )
-            )
+            return self._moved(summed(self.field, self.factors(), lambda moments: moments.largest))
 
     @cached_property
     def smallest(self) -> Ball:
         """The infimum of the values."""
         with self.field.precision(256):
-            return self._moved(
-                sum(
-                    (moments.smallest * times for moments, times in self.factors()),
-                    self.field.exact(0),
-                )
-            )
+            return self._moved(summed(self.field, self.factors(), lambda moments: moments.smallest))
 
     @property
     def stated(self) -> bool:
@@ -152,12 +142,9 @@ class ProvedSum:
         with self.field.precision(128):
             factor, distance = self._stated_errors
             for few in _FEW_ORDERS if target > 0 else ():
-                log, order = self.field.exact(0), self.field.exact(few)
-                for moments, times in self.factors():
-                    log += times * moments.at(few, [self.field.exact(0)])[0].real.log()
-                log += (
-                    order * order.log() - (1 + order) * order.log1p() - order * (point - distance)
-                )
+                order = self.field.exact(few)
+                log = log_moment(self.field, self.factors(), few)
+                log += kernel_peak(order) - order * (point - distance)
                 if factor * log.exp() <= target:
                     return True
         return False
@@ -186,9 +173,8 @@ class ProvedSum:
         """M(0) - e^x M(-1), for x up to the smallest value; 0 to M(0) for others."""
         if not x <= self.smallest:
             return self._mass.union(self.field.exact(0))
-        mass, other = self.field.exact(1), self.field.exact(1)
-        for moments, times in self.factors():
-            mass, other = mass * moments.mass**times, other * moments.other_mass**times
+        mass = multiplied(self.field, self.factors(), lambda moments: moments.mass)
+        other = multiplied(self.field, self.factors(), lambda moments: moments.other_mass)
         return mass - x.exp() * other
 
     def _expanded(self, order: int) -> Callable[[Ball], Ball]:
@@ -275,11 +261,7 @@ class ProvedSum:
             if narrow or planned.smoothing > 0 or line.grid is not None:
                 break
 
-        def enclosure(point: Ball) -> Enclosure:
-            with self.field.precision(bits):
-                return self._widened(line.enclosure, point)
-
-        return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", planned.order)
+        return self._by_line(line, bits, planned.order)
 
     def _halfway(self, x: float, goal: float) -> Proved | None:
         """A line at -1/2 for a g of at most about `goal`."""
@@ -287,13 +269,16 @@ class ProvedSum:
         found = lines and lines.line_for(x, goal, most_nodes=_MOST_HALFWAY)
         if lines is None or found is None:
             return None
-        line, bits = found
+        return self._by_line(*found, lines.order(x))
+
+    def _by_line(self, line: ProvedLine | HalfwayLine, bits: int, rate: float) -> Proved:
+        """The proof by a line, at the precision at which it was drawn."""
 
         def enclosure(point: Ball) -> Enclosure:
             with self.field.precision(bits):
                 return self._widened(line.enclosure, point)
 
-        return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", lines.order(x))
+        return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", rate)
 
     def _ended(self, x: float, digits: float, most_nodes: int) -> LinePlan | None:
         """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
@@ -330,9 +315,7 @@ class ProvedSum:
     def _mass(self) -> Ball:
         """At least P[L < inf]."""
         with self.field.precision(128):
-            total = self.field.exact(1)
-            for moments, times in self.factors():
-                total *= moments.mass**times
+            total = multiplied(self.field, self.factors(), lambda moments: moments.mass)
             return (total * self._stated_errors[0]).upper()
 
     # --------------------------------------------------------------------------------------------------- stated errors

@@ -18,9 +18,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from dpcompose.contour import shortened
+from dpcompose.contour import remembered, shortened
 from dpcompose.errors import UnsupportedError
 from dpcompose.proof.ball import Ball, Disc
 from dpcompose.proof.moments import Moments, exponential_sums
@@ -108,7 +107,7 @@ class TrapezoidMoments(Moments):
             return [self.field.padded(value, samples.error) for value in sums]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        whole, (cells, outside) = self.at(order, [self.field.exact(0)])[0].real, self._cells(order)
+        whole, (cells, outside) = self.real(order), self._cells(order)
         highest = min(float(self._limit.mid()), 8.0)
         while not self._growth(order, self.field.exact(0.8 * highest)) < math.exp(40):
             highest *= 0.8
@@ -134,18 +133,12 @@ class TrapezoidMoments(Moments):
 
     # ------------------------------------------------------------------------------------------------------- the sums
 
-    @cached_property
-    def _samples_of(self) -> dict[tuple[float, int], Samples]:
-        return {}
-
     def _samples(self, order: float) -> Samples:
-        key = order, self.field.bits
-        if key not in self._samples_of:
-            self._samples_of[key] = self._sampled(order)
-        return self._samples_of[key]
+        return self._sampled(order, self.field.bits)
 
-    def _sampled(self, order: float) -> Samples:
-        digits = (self.field.bits + 8) * math.log(2)
+    @remembered
+    def _sampled(self, order: float, bits: int) -> Samples:
+        digits = (bits + 8) * math.log(2)
         height = self._height(order, digits)
         grown = 1 + self._growth(order, self.field.exact(height))
         step = shortened(math.pi * height / (digits + float(grown.log().mid())), bits=20)
@@ -156,7 +149,7 @@ class TrapezoidMoments(Moments):
             )
             + 4
         )
-        bits = self.field.bits + extra
+        bits += extra
         with self.field.precision(bits):
             logs, values, cut = self._along(order, height / 2, step, digits)
             logs, values, dropped = self._thinned(logs, values)
