@@ -82,7 +82,6 @@ MADE = [
     "Spendings",
     "Total",
     "Exposure",
-    "History",
     "Adversary",
     "Channel",
     "Database",
@@ -92,7 +91,6 @@ MADE = [
     "Solved",
     "Summary",
     "Tally",
-    "Questions",
     "Views",
     "NaturalFilterBreaker",
     "Growth",
@@ -294,7 +292,6 @@ GOOD: dict[str, Callable[[], Any]] = {
     "rounds": lambda: 2,
     "world": lambda: experiment.World.ZERO,
     "leaves": lambda: 100,
-    "shares": lambda: 2,
     "epsilons": lambda: [0.1, 0.2],
     "bins": lambda: 8,
     "text": lambda: PLAN,
@@ -576,7 +573,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "PlanRisk.power": {"rate": lambda: 1e-3},
     "Measured.epsilon": {"deltas": lambda: [0.1, 0.5]},
     "Views.questions": {"adversary": lambda: experiment.Repeater(query())},
-    "Questions.of": {"transcript": lambda: 2},
     "Filter.epsilon_of": {
         "amounts": lambda: {"epsilon": 0.5},
         "left": lambda: False,
@@ -712,7 +708,6 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "Views": cache(
         lambda: game().play(experiment.World.ONE, transcripts=5, rng=np.random.default_rng(1))
     ),
-    "Questions": cache(lambda: INSTANCES["Views"]().questions(experiment.Repeater(query()))),
     "Solved": lambda: game().solve(),
     "Measured": lambda: game().measure(transcripts=50, rng=np.random.default_rng(1)),
     "Plan": lambda: plan.Plan.parse(PLAN),

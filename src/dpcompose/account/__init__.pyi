@@ -7,7 +7,6 @@ from .opening import (
     open_slots as open_slots,
     take_slot as take_slot,
 )
-from .scope import History as History, history as history
 from .tree import ExposureStatement as ExposureStatement, underpaid_charges as underpaid_charges
 
 if True:
