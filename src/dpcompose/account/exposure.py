@@ -29,7 +29,7 @@ from dpcompose.account.tree import (
     unavailable,
     underpaid,
 )
-from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding, least
+from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal
@@ -270,8 +270,8 @@ def tops_of(tree: Tree) -> list[Tree] | str:
 
 @lru_cache(maxsize=1 << 10)
 def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
-    """The least of all totals; many people have the same budgets."""
-    return least(_totals(budgets, delta))
+    """The least of all totals, each true at this delta; many people have the same budgets."""
+    return min(_totals(budgets, delta), key=lambda total: total.epsilon)
 
 
 def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[Total]:

@@ -44,7 +44,6 @@ def open_scope(
     filter: Filter | type[Filter] | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
-    mechanism_delta: NumericLiteral = 0,
     only: str | None = None,
     adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
@@ -63,7 +62,6 @@ def open_scope(
             scope that groups others and caps nothing itself.
         epsilon: The target, if no filter is stated; a float is read as its shortest decimal.
         delta: The target, likewise.
-        mechanism_delta: The part of delta reserved for the deltas of charges, likewise; 0 leaves it to the filter.
         only: One theorem alone, for whoever must cite it; see `Budget`.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
@@ -83,7 +81,7 @@ def open_scope(
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
     require_same_adjacency(ledger, path, adjacency)
-    budget = _filter_of(filter, epsilon, delta, mechanism_delta, adjacency, only)
+    budget = _filter_of(filter, epsilon, delta, adjacency, only)
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
@@ -125,7 +123,7 @@ def open_scopes(
         LedgerError: See `Ledger.open_scopes`.
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
-    budget = _filter_of(filter, None, None, 0, adjacency)
+    budget = _filter_of(filter, None, None, adjacency)
     description = described(budget, adjacency, odometer, (), note, _target(budget, None, None))
     return _open_alike(ledger, paths, adjacency, renew, actor, _stated(budget, description))
 
@@ -212,7 +210,6 @@ def _filter_of(
     filter: Any,
     epsilon: NumericLiteral | None,
     delta: NumericLiteral | None,
-    mechanism_delta: NumericLiteral,
     adjacency: Adjacency,
     only: str | None = None,
 ) -> Filter | None:
@@ -221,7 +218,7 @@ def _filter_of(
             filter.start(
                 adjacency=adjacency
             )  # what its guarantee rests on is checked before anything is charged
-        if not (epsilon is None and delta is None and only is None and mechanism_delta == 0):
+        if not (epsilon is None and delta is None and only is None):
             raise DomainError(
                 "epsilon, delta and only",
                 (epsilon, delta, only),
@@ -240,8 +237,7 @@ def _filter_of(
     if epsilon is None:
         raise DomainError("epsilon", epsilon, "a number, the target of the filter")
     total = Fraction(0) if delta is None else exact("delta", delta)
-    target, kept = exact("epsilon", epsilon), exact("mechanism_delta", mechanism_delta)
-    return Budget(target, total, only=only, reserve=kept or None)
+    return Budget(exact("epsilon", epsilon), total, only=only)
 
 
 def _target(
@@ -383,7 +379,7 @@ class BudgetArguments:
         """The caps and the description of a scope of kind filter."""
         budget, adjacency = self._filter(), Adjacency(self.adjacency)
         target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
-        _filter_of(budget, None, None, 0, adjacency)
+        _filter_of(budget, None, None, adjacency)
         described_as = described(budget, adjacency, self._odometer(), (), self.note, target)
         return _stated(budget, described_as)
 
@@ -552,57 +548,6 @@ def price_of_slots(
     return curators, chain_cost(
         budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency
     )
-
-
-def open_equal_slots(
-    ledger: Ledger,
-    path: str,
-    *,
-    parts: int,
-    note: Mapping[str, Any] | None = None,
-    actor: str,
-    key: str | None = None,
-) -> Scope:
-    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
-
-    Raises:
-        UnsupportedError: If the scope above has no filter whose amounts can be divided.
-        DomainError, LedgerError: See `open_slots`.
-    """
-    count = check.count("parts", parts, least=1)
-    above = path_in(ledger, path).rpartition("/")[0]
-    found = [each for each in budgets_above(ledger, path) if each.filter is not None]
-    if not found or found[-1].adjacency is None:
-        raise UnsupportedError(
-            f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target"
-        )
-    filter, left = found[-1].filter, ledger.available(above)
-    share = {name: left[name].fraction / count for name in left}
-    theorem = None if filter is None else filter.theorem
-    if theorem is None or theorem.name not in _DIVIDED:
-        reason = f"the amounts of {filter!r} are not divided"
-        raise UnsupportedError(
-            f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
-        )
-    each = Budget.limited(
-        theorem.name, share[theorem.currency], delta=share.get("delta", Fraction(0))
-    )
-    delta = share.get("delta", Fraction(0)) * count
-    return open_slots(
-        ledger,
-        path,
-        slots=count,
-        filter=each,
-        delta=delta,
-        adjacency=found[-1].adjacency,
-        note=note,
-        actor=actor,
-        key=key,
-    )
-
-
-_DIVIDED = ("pure", "basic", "zcdp")
-"""The theorems whose sums are what a slot may have, part by part."""
 
 
 def take_slot(
