@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
 
-from dpcompose import Gaussian, Laplace, RandomizedResponse
+from dpcompose import BlackBox, Gaussian, Laplace, RandomizedResponse
 from dpcompose.account import as_promise, open_partition, open_scope
 from dpcompose.account.opening import open_slots, take_slot
 from dpcompose.account.target import balance_in_epsilon, target_of
@@ -92,6 +94,26 @@ def test_a_refusal_by_a_budget_states_what_was_asked() -> None:
     assert asked is not None
     with pytest.raises(OverdrawnError, match="epsilon 9 asked, 1 left"):
         account.charge(asked, actor="a", key="nine")
+
+
+def test_a_refusal_never_reads_as_if_it_would_fit() -> None:
+    """Sampled noise alone is 0.57 by one theorem, and what noise of another kind left is 0.6 by another."""
+    ledger = Ledger.open("memory:")
+    account = open_scope(ledger, "city", epsilon=1, delta=1e-6, actor="a")
+    refusals: list[str] = []
+    for number, mechanism in enumerate(
+        [Laplace(4.0), Gaussian(9.0), BlackBox(0.25, delta=1e-9)] * 3
+    ):
+        with suppress(OverdrawnError):
+            account.charge(mechanism, actor="a", key=str(number))
+            continue
+        with pytest.raises(OverdrawnError) as caught:
+            account.charge(mechanism, actor="a", key=f"again {number}")
+        refusals.append(str(caught.value))
+    assert len(refusals) > 3
+    for said in refusals:
+        asked, left = map(float, re.findall(r"([0-9.]+)(?: %[a-z ]*)? (?:asked, |left)", said)[:2])
+        assert asked > left and "renyi" not in said, said
 
 
 def test_a_refusal_by_a_menu_is_in_epsilon() -> None:

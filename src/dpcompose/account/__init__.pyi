@@ -14,6 +14,7 @@ if True:
         Quote as Quote,
         as_promise as as_promise,
         charge_in_epsilon as charge_in_epsilon,
+        charge_in_percent as charge_in_percent,
         charge_together as charge_together,
         refusal_in_words as refusal_in_words,
     )

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -493,32 +494,52 @@ def refusal_in_words(
     budget = None
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
         budget = nearest_target(chain(ledger, path))
-    amounts = (
-        f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
-    )
-    words = f"{path}: {currency} {amounts}"
-    percent = _in_percent(ledger, refusal.scope, cost)
-    if percent is not None:
-        words = f"{path}: {percent} ({currency} {amounts})"
+    amounts = f"{currency} {few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    percent = charge_in_percent(ledger, refusal.scope, cost)
+    words = f"{percent[0]:g} % of the budget asked, {percent[1]:g} % left" if percent else amounts
     both = None if budget is None else _both(budget, cost, left)
-    if both is not None and budget is not None and budget.target is not None:
-        asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
-        at = few_digits(budget.target[1], up=True)
-        exactly = "" if currency == "epsilon" else f" at delta {at} ({currency} {amounts})"
-        words = f"{path}: epsilon {asked_epsilon} asked, {left_epsilon} left{exactly}"
+    # Each number is the best that one of the theorems says; where these differ, a charge that does
+    # not fit may read as the smaller one, and says nothing.
+    if both is not None and both[0] > both[1] and budget is not None and budget.target is not None:
+        words = (
+            f"epsilon {few_digits(both[0], up=True)} asked, {few_digits(both[1], up=False)} left"
+        )
+        if currency != "epsilon":
+            words += f" at delta {few_digits(budget.target[1], up=True)}"
+            words += "" if percent else f" ({amounts})"
     short = "" if refusal.scope == path else f"; {refusal.scope} is short"
     budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
-    return refusal.reworded(f"{words}{short}{budgeted}. Nothing was spent; ask for less")
+    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; ask for less")
 
 
-def _in_percent(ledger: Ledger, path: str, cost: Mapping[str, Amount]) -> str | None:
-    """A cost and what is left of a scope, as parts of a budget that has several sets of limits."""
+def charge_in_percent(
+    ledger: Ledger, path: str, cost: Mapping[str, Amount], *, charged: bool = False
+) -> tuple[float, float] | None:
+    """A cost and what is left of a scope, in percent of a budget that has several sets of limits; None for others.
+
+    Args:
+        ledger: Where.
+        path: The scope.
+        cost: By currency.
+        charged: Whether it has been charged: then what is left is what is left after it.
+
+    Raises:
+        UnknownScopeError: If there is no such scope.
+    """
     balance = ledger.balance(path)
     filter = ScopeBudget.of(balance.scope).filter if balance.scope.alternatives else None
     if filter is None:
         return None
+    price = {name: amount.fraction for name, amount in cost.items()}
     spent = {name: amount.fraction for name, amount in balance.spent.items()}
-    return filter.in_percent(spent, {name: amount.fraction for name, amount in cost.items()})
+    if not charged:
+        return filter.in_percent(spent, price)
+    before = {name: max(amount - price[name], Fraction(0)) for name, amount in spent.items()}
+    parts = (
+        filter.in_percent(before, price),
+        filter.in_percent(spent, dict.fromkeys(spent, Fraction(0))),
+    )
+    return None if parts[0] is None or parts[1] is None else (parts[0][0], parts[1][1])
 
 
 def _or_none(question: Any) -> Any:

@@ -99,7 +99,9 @@ class Decision:
             asked, left = shown(self.price[self.short], self.left[self.short])
             return f"refused: {self.short} {asked} asked, {left} left"
         percent = filter.in_percent(spent, self.price)
-        return f"refused: {percent or f'{self.short} is asked, and none is left'}"
+        if percent is None:
+            return f"refused: {self.short} is asked, and none is left"
+        return f"refused: {percent[0]:g} % of the budget asked, {percent[1]:g} % left"
 
 
 class Filter(Exactly, Opens, ABC):
@@ -251,15 +253,16 @@ class Filter(Exactly, Opens, ABC):
         parts = [_used(sums, caps) for caps in self.alternatives]
         return min((each for each in parts if each is not None), default=None)
 
-    def in_percent(self, spent: Amounts, price: Amounts) -> str | None:
-        """A price and what is left of the whole, in words; None where none is left of what is asked."""
+    def in_percent(self, spent: Amounts, price: Amounts) -> tuple[float, float] | None:
+        """A price, rounded up, and what is left before it, rounded down, in percent of the whole.
+
+        None where there is none of what is asked.
+        """
         before = self.used(spent) or Fraction(0)
         needed = self.used({name: amount + price[name] for name, amount in spent.items()})
         if needed is None:
             return None
-        asked = math.ceil(10**4 * (needed - before)) / 100
-        left = math.floor(10**4 * (1 - before)) / 100
-        return f"{asked:g} % of the budget asked, {left:g} % left"
+        return math.ceil(10**4 * (needed - before)) / 100, math.floor(10**4 * (1 - before)) / 100
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, under an adjacency that all charges share."""

@@ -171,8 +171,16 @@ def charge(
             return _refused(_in_words(refusal, ledger, path, cost))
         if redeem:
             ledger.redeem(receipt, actor=actor)
-        left = ledger.available(path)
-    return Result.of(receipt, left=left)
+        left, percent = ledger.available(path), None
+        if plan is not None:  # who names amounts is shown amounts
+            from dpcompose.account import charge_in_percent
+
+            percent = charge_in_percent(ledger, path, receipt.cost, charged=True)
+    from dpcompose.report import document, page
+
+    return Result(
+        lambda: document(receipt, left=left), lambda: page(receipt, left=left, percent=percent)
+    )
 
 
 def _refused(refusal: OverdrawnError) -> Result:
