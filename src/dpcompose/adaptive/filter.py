@@ -35,6 +35,7 @@ MOST_PRICES = 1024
 """So many prices a filter remembers."""
 BEYOND = Fraction(10) ** 36
 """More than a filter's sums ever are: each charge is at most a cap and one."""
+_Texts = dict[int, tuple[Composable, str | None]]
 VERSION = 2
 """The version of descriptions: in version 1 a float was exactly that double."""
 
@@ -298,21 +299,33 @@ class Filter(Exactly, Opens, ABC):
         Never by Python's equality: 1, 1.0 and True are equal to it, and may be priced apart.
         """
         named = pricing.request(mechanism, delta, adjacency)
-        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        if not isinstance(
+            mechanism, Composable
+        ):  # of others it is not known that they never change
+            return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+        texts, prices = self._remembered
+        if texts.get(id(mechanism), (None,))[0] is not mechanism:
+            if len(texts) >= MOST_PRICES:
+                texts.clear()
+            texts[id(mechanism)] = mechanism, serialize(mechanism)
+        text = texts[id(mechanism)][1]
         key = text, named, adjacency
-        known = self._prices.get(key) if text is not None else None
+        known = prices.get(key) if text is not None else None
         if known is None:
             known = dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
             if text is not None:
-                if len(self._prices) >= MOST_PRICES:
-                    self._prices.clear()
-                self._prices[key] = known
+                if len(prices) >= MOST_PRICES:
+                    prices.clear()
+                prices[key] = known
         return dict(known)
 
     @cached_property
-    def _prices(self) -> dict[tuple[str | None, Fraction | None, Adjacency], dict[str, Fraction]]:
-        """Of this very filter object, whose parameters never change."""
-        return {}
+    def _remembered(self) -> tuple[_Texts, dict[Any, dict[str, Fraction]]]:
+        """The texts of mechanisms by their identity, and prices by text, delta and adjacency.
+
+        Of this very filter object, whose parameters never change.
+        """
+        return {}, {}
 
     @abstractmethod
     def description(self) -> dict[str, Any]:
