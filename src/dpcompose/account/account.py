@@ -171,13 +171,9 @@ class Account:
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
-        return self._adjacency
-
-    @cached_property
-    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
@@ -310,25 +306,11 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        asked = self.ledger_charge(
-            mechanism, actor=actor, key=key, delta=delta, description=description
-        )
+        asked = self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
         (found,) = charge_together([(self, asked)])
         if isinstance(found, DPComposeError):
             raise found
         return found
-
-    def ledger_charge(
-        self,
-        mechanism: Priced,
-        *,
-        actor: str,
-        key: str,
-        delta: NumericLiteral | None = None,
-        description: Mapping[str, Any] | None = None,
-    ) -> Charge:
-        """The charge that `charge` asks of the ledger, for `charge_together`."""
-        return self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
@@ -466,13 +448,7 @@ def charge_in_epsilon(
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(budgets)
-    return None if budget is None else _both(budget, cost, left)
-
-
-def _both(
-    budget: ScopeBudget, cost: Mapping[str, Amount], left: Mapping[str, Amount]
-) -> tuple[float, float] | None:
-    if budget.filter is None or budget.target is None:
+    if budget is None or budget.filter is None or budget.target is None:
         return None
     return both_in_epsilon(budget.filter, budget.target, cost, left)
 
@@ -491,13 +467,13 @@ def refusal_in_words(
     left, currency = ledger.available(path), refusal.currency
     if currency not in left or not left.keys() <= cost.keys():
         return refusal  # of a promise, which was priced in every currency and is in words already
-    budget = None
+    budgets: list[ScopeBudget] = []
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
-        budget = nearest_target(chain(ledger, path))
+        budgets = chain(ledger, path)
+    budget, both = nearest_target(budgets), charge_in_epsilon(budgets, cost, left)
     amounts = f"{currency} {few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
     percent = charge_in_percent(ledger, refusal.scope, cost)
     words = f"{percent[0]:g} % of the budget asked, {percent[1]:g} % left" if percent else amounts
-    both = None if budget is None else _both(budget, cost, left)
     # Each number is the best that one of the theorems says; where these differ, a charge that does
     # not fit may read as the smaller one, and says nothing.
     if both is not None and both[0] > both[1] and budget is not None and budget.target is not None:

@@ -195,10 +195,7 @@ def open_partition(
             "a replaced record may leave one child and enter another, and both pay",
             "State it under add-remove, or open one filter for all",
         )
-    if not (filter is None or isinstance(filter, Filter)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("filter", filter, "a filter, such as Budget(1, 1e-6), or None")
-    if filter is not None:
-        filter.start(adjacency=adjacency)
+    filter = _filter_of(filter, None, None, adjacency)
     require_same_adjacency(ledger, path, adjacency)
     stated = _stated(filter, described(filter, adjacency, None, (), note))
     return ledger.scope(
@@ -213,31 +210,22 @@ def _filter_of(
     adjacency: Adjacency,
     only: str | None = None,
 ) -> Filter | None:
-    if filter is None or isinstance(filter, Filter):
-        if filter is not None:
-            filter.start(
-                adjacency=adjacency
-            )  # what its guarantee rests on is checked before anything is charged
-        if not (epsilon is None and delta is None and only is None):
-            raise DomainError(
-                "epsilon, delta and only",
-                (epsilon, delta, only),
-                "left out where the filter itself is given",
-            )
-        return filter
-    if filter is MenuFilter:
+    if filter is Budget:
+        if epsilon is None:
+            raise DomainError("epsilon", epsilon, "a number, the target of the filter")
+        total = Fraction(0) if delta is None else exact("delta", delta)
+        return Budget(exact("epsilon", epsilon), total, only=only)
+    if not isinstance(filter, Filter | None):
+        remedy = "MenuFilter.for_target(menu, epsilon, delta) makes a menu"
         raise DomainError(
-            "filter",
-            filter,
-            "a filter itself",
-            "MenuFilter.for_target(menu, epsilon, delta) makes one",
+            "filter", filter, "a filter itself, such as Budget(1, 1e-6), or None", remedy
         )
-    if filter is not Budget:
-        raise DomainError("filter", filter, "a budget such as Budget(1, 1e-6), or None")
-    if epsilon is None:
-        raise DomainError("epsilon", epsilon, "a number, the target of the filter")
-    total = Fraction(0) if delta is None else exact("delta", delta)
-    return Budget(exact("epsilon", epsilon), total, only=only)
+    if not (epsilon is None and delta is None and only is None):
+        domain = "left out where the filter itself is given"
+        raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
+    if filter is not None:  # what its guarantee rests on is checked before anything is charged
+        filter.start(adjacency=adjacency)
+    return filter
 
 
 def _target(
@@ -419,44 +407,34 @@ class BudgetArguments:
         )
 
     def _filter(self) -> Filter | None:
-        if self.only is not None and self.filter not in (None, "budget"):
+        """The budget in these words; None without any, in a scope that groups others."""
+        has_name = self.filter not in (None, "budget")
+        if self.only is not None and has_name:
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
-        if self.filter in (None, "budget"):
-            return self._budget()
-        if self.filter not in list(FILTERS):
+        if has_name and self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
             return self._menu()
-        if self.parameters and self.target:
-            raise DomainError(
-                "parameters", dict(self.parameters), "left out where a target epsilon is given"
-            )
         if self.parameters:
+            if self.filter is None or not has_name:
+                raise DomainError(
+                    "filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}"
+                )
+            if self.target:
+                domain = "left out where a target epsilon is given"
+                raise DomainError("parameters", dict(self.parameters), domain)
             typed = {name: _typed(name, text) for name, text in self.parameters.items()}
             return from_description({"filter": self.filter, "version": 1, **typed})
-        self._require_target()
-        target = {name: exact(name, text) for name, text in self.target.items()}
-        kept = target.get("mechanism_delta", Fraction(0))
-        return for_target(self.filter, target["epsilon"], target.get("delta", Fraction(0)), kept)
-
-    def _require_target(self) -> None:
-        if "epsilon" not in self.target:
-            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
-
-    def _budget(self) -> Budget | None:
-        """The budget of a target; None if there is no target, in a scope that groups others."""
-        if self.parameters:
-            raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
         if not self.target and self.filter is None and self.only is None:
             return None
-        self._require_target()
+        if "epsilon" not in self.target:
+            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
-        return Budget(
-            target["epsilon"],
-            target.get("delta", 0),
-            only=self.only,
-            reserve=target.get("mechanism_delta") or None,
-        )
+        epsilon, delta = target["epsilon"], target.get("delta", Fraction(0))
+        kept = target.get("mechanism_delta", Fraction(0))
+        if self.filter is not None and has_name:
+            return for_target(self.filter, epsilon, delta, kept)
+        return Budget(epsilon, delta, only=self.only, reserve=kept or None)
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""

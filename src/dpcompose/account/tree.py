@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -316,9 +316,8 @@ def _stands_for(entry: Entry, chain: Sequence[ScopeBudget]) -> Standing:
         return Standing([mechanism], _adjacency(chain))
     adjacency, paid = _adjacency(chain), {name: amount.fraction for name, amount in cost.items()}
     kinds = [each.filter.kind for each in chain if each.filter is not None]
-    return Standing(
-        [_TAKEN_FOR[kind](paid, adjacency) for kind in kinds if kind in _TAKEN_FOR], adjacency
-    )
+    taken = [each for kind in kinds for each in _taken_for(kind, paid, adjacency)]
+    return Standing(taken, adjacency)
 
 
 def _named(entry: Entry) -> Composable | None:
@@ -359,33 +358,20 @@ def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
     )
 
 
-TakenFor = Callable[[Mapping[str, Fraction], Adjacency], Priced]
-
-
-def _black_box(cost: Mapping[str, Fraction], adjacency: Adjacency, *, delta: bool = True) -> Priced:
-    lost = cost["delta"] if delta else Fraction(0)
-    return BlackBox(rounded_up(cost["epsilon"]), delta=rounded_up(lost), holds_under=adjacency)
-
-
-def _concentrated(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return Concentrated(
-        rounded_up(cost["rho"]), delta=rounded_up(cost["delta"]), holds_under=adjacency
-    )
-
-
-def _gaussian(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return GaussianDP(
-        math.nextafter(math.sqrt(rounded_up(cost["mu squared"])), math.inf), holds_under=adjacency
-    )
-
-
-_TAKEN_FOR: Mapping[str, TakenFor] = {
-    "pure": lambda cost, adjacency: _black_box(cost, adjacency, delta=False),
-    "basic": _black_box,
-    "concentrated": _concentrated,
-    "gaussian": _gaussian,
-}
-"""The mechanism that an amount stands for, by kind of filter; the other kinds have none."""
+def _taken_for(kind: str, cost: Mapping[str, Fraction], adjacency: Adjacency) -> Iterator[Priced]:
+    """The mechanism that an amount stands for under a kind of filter; the other kinds have none."""
+    amounts = {name: rounded_up(amount) for name, amount in cost.items()}
+    match kind:
+        case "pure" | "basic":
+            lost = amounts["delta"] if kind == "basic" else 0.0
+            yield BlackBox(amounts["epsilon"], delta=lost, holds_under=adjacency)
+        case "concentrated":
+            yield Concentrated(amounts["rho"], delta=amounts["delta"], holds_under=adjacency)
+        case "gaussian":
+            mu = math.nextafter(math.sqrt(amounts["mu squared"]), math.inf)
+            yield GaussianDP(mu, holds_under=adjacency)
+        case _:
+            pass
 
 
 Charged = Mapping[str, Standing]
