@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from dpcompose.account.account import chain_cost
 from dpcompose.account.scope import ScopeBudget
@@ -211,6 +211,7 @@ def _hashes(recorded: Any) -> frozenset[str]:
 
 
 Costs = Mapping[str, Amount]
+Judgement = TypeVar("Judgement")
 
 
 @dataclass(frozen=True)
@@ -250,15 +251,21 @@ def standing(trees: Sequence[Tree]) -> dict[str, Standing]:
     Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
     price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
     """
-    found: dict[str, Standing] = {}
-    for node, chain in _nodes(trees):
-        known: dict[tuple[object, Amounts], Standing] = {}
-        for entry in node.charges:
-            asked = entry.description.get("mechanism"), entry.cost
-            if asked not in known:
-                known[asked] = _stands_for(entry, chain)
-            found[entry.hash] = known[asked]
-    return found
+    return {
+        entry.hash: stands
+        for node, chain in _nodes(trees)
+        for entry, stands in _judged(node, lambda entry, chain=chain: _stands_for(entry, chain))
+    }
+
+
+def _judged(node: Tree, judge: Callable[[Entry], Judgement]) -> Iterator[tuple[Entry, Judgement]]:
+    """Each charge of a scope with what is said of it, once for all of the same mechanism and cost."""
+    known: dict[tuple[object, Amounts], Judgement] = {}
+    for entry in node.charges:
+        request = entry.description.get("mechanism"), entry.cost
+        if request not in known:
+            known[request] = judge(entry)
+        yield entry, known[request]
 
 
 def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
@@ -268,16 +275,15 @@ def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
             paid = moment.balance(node.budget.path).spent
             if _is_short(list(_prices(node.budget.curators, paid, chain[:-1])), paid):
                 yield f"opening {node.budget.path!r} was charged less above than its slots promise"
-        short: dict[tuple[object, Amounts], bool] = {}
-        for entry in node.charges:
-            asked = entry.description.get("mechanism"), entry.cost
-            if asked not in short:
-                mechanism = _named(entry)
-                short[asked] = mechanism is not None and _is_short(
-                    list(_prices(mechanism, entry.cost, chain)), entry.cost
-                )
-            if short[asked]:
+        for entry, short in _judged(node, lambda entry, chain=chain: _pays_less(entry, chain)):
+            if short:
                 yield f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
+
+
+def _pays_less(entry: Entry, chain: Sequence[ScopeBudget]) -> bool:
+    """Whether a charge paid less than the mechanism that it names."""
+    mechanism, cost = _named(entry), entry.cost
+    return mechanism is not None and _is_short(list(_prices(mechanism, cost, chain)), cost)
 
 
 def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:

@@ -61,20 +61,12 @@ class Certified:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
         found = self.rounds.delta(epsilon=epsilon, **self._game(options))
-        return (
-            found
-            if self.filter is None
-            else _promised(self.filter, found, _delta_at(self.filter, epsilon))
-        )
+        return _promised(self.filter, found, lambda filter: _delta_at(filter, epsilon))
 
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
         found = self.rounds.epsilon(delta=delta, **self._game(options))
-        return (
-            found
-            if self.filter is None
-            else _promised(self.filter, found, self.filter.epsilon_at(delta=delta))
-        )
+        return _promised(self.filter, found, lambda filter: filter.epsilon_at(delta=delta))
 
     def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -110,8 +102,11 @@ class Certified:
         return options | game
 
 
-def _promised(filter: Filter, rounds: Bound, promise: float) -> Bound:
-    """The certificate under a filter: the smaller upper end, and no lower one."""
+def _promised(filter: Filter | None, rounds: Bound, says: Callable[[Filter], float]) -> Bound:
+    """The certificate under a filter: the smaller upper end, and no lower one; without one that of the rounds."""
+    if filter is None:
+        return rounds
+    promise = says(filter)
     if rounds.upper <= promise:
         return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
     return Bound(0.0, promise, Certificate(f"the promise of the {filter.kind} filter"))
