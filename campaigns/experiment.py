@@ -163,7 +163,7 @@ def main() -> None:
                 known[key] = curve(EPSILONS).upper
         rng = np.random.default_rng((12, seed))
         found = playing.measure(
-            transcripts=given.transcripts, rng=rng, failure=FAILURE, shares=given.adversaries
+            transcripts=given.transcripts, rng=rng, failure=FAILURE / given.adversaries
         )
         limits, bound = found.delta(EPSILONS), known[place, rounds, orientation]
         above += bool(np.any(limits.lower > bound))

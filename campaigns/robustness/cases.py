@@ -79,10 +79,8 @@ MADE = [
     "Round",
     "Spending",
     "SparseVector",
-    "Spendings",
     "Total",
     "Exposure",
-    "History",
     "Adversary",
     "Channel",
     "Database",
@@ -92,7 +90,6 @@ MADE = [
     "Solved",
     "Summary",
     "Tally",
-    "Questions",
     "Views",
     "NaturalFilterBreaker",
     "Growth",
@@ -271,7 +268,6 @@ GOOD: dict[str, Callable[[], Any]] = {
     "boundary": lambda: adaptive.Line(1.0),
     "stretch": lambda: 2.0,
     "count": lambda: 3,
-    "curator": lambda: 1,
     "filter": lambda: adaptive.PureFilter(1.0),
     "unit": lambda: 1e-6,
     "prices": lambda: [0.1, 0.1, 0.1],
@@ -294,7 +290,6 @@ GOOD: dict[str, Callable[[], Any]] = {
     "rounds": lambda: 2,
     "world": lambda: experiment.World.ZERO,
     "leaves": lambda: 100,
-    "shares": lambda: 2,
     "epsilons": lambda: [0.1, 0.2],
     "bins": lambda: 8,
     "text": lambda: PLAN,
@@ -569,14 +564,12 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
             Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")
         ]
     },
-    "Account.ledger_charge": {"description": lambda: None, "delta": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},
     "PlanRisk.power": {"rate": lambda: 1e-3},
     "Measured.epsilon": {"deltas": lambda: [0.1, 0.5]},
     "Views.questions": {"adversary": lambda: experiment.Repeater(query())},
-    "Questions.of": {"transcript": lambda: 2},
     "Filter.epsilon_of": {
         "amounts": lambda: {"epsilon": 0.5},
         "left": lambda: False,
@@ -591,7 +584,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "Filter.used": {"spent": lambda: {"epsilon": 0.5, "delta": 0.0}},
     "Filter.step": {"state": lambda: adaptive.BasicFilter(1.0, delta=1e-3).start()},
-    "Curators.step": {"state": lambda: _curators().start()},
     "Curators.for_target": {"sized": lambda: adaptive.PureFilter},
     "Odometer.step": {"state": lambda: adaptive.Odometer(1e-6).start()},
     "Odometer.reading": {"state": lambda: adaptive.Odometer(1e-6).start()},
@@ -637,7 +629,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "Amount.up": {"value": lambda: 0.5},
     "Amount.down": {"value": lambda: 0.5},
     "Solved.delta": {},
-    "Mileage.from_description": {"description": lambda: adaptive.Mileage().description()},
 }
 LEFT_OUT = {
     "Composition.compare": "tolerance",
@@ -700,7 +691,6 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "Odometer": lambda: adaptive.Odometer(1e-6),
     "Line": lambda: adaptive.Line(1.0),
     "Mixture": lambda: adaptive.Mixture(1.0),
-    "Spendings": lambda: _curators().start(),
     "Mileage": adaptive.Mileage,
     "Ledger": opened,
     "Account": lambda: account.Account(opened(), scope="world"),
@@ -712,7 +702,6 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "Views": cache(
         lambda: game().play(experiment.World.ONE, transcripts=5, rng=np.random.default_rng(1))
     ),
-    "Questions": cache(lambda: INSTANCES["Views"]().questions(experiment.Repeater(query()))),
     "Solved": lambda: game().solve(),
     "Measured": lambda: game().measure(transcripts=50, rng=np.random.default_rng(1)),
     "Plan": lambda: plan.Plan.parse(PLAN),

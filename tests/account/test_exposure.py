@@ -25,7 +25,6 @@ from dpcompose.account import (
     ExposureStatement,
     exposure,
     fix_budgets,
-    history,
     open_partition,
     open_scope,
     open_slots,
@@ -46,7 +45,6 @@ from dpcompose.adaptive import (
 from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
 from dpcompose.guarantee.optimal import homogeneous_epsilon
 from dpcompose.ledger import Ledger
-from dpcompose.mechanisms import DominatingPair
 from tests.adaptive.test_turned import sampled, turned
 
 ADA: dict[str, Any] = {"actor": "Ada"}
@@ -414,12 +412,9 @@ def test_what_a_schedule_spent_holds_for_turned_pairs(ledger: Ledger) -> None:
     for number, mechanism in enumerate((answer, answer, last)):
         account.charge(mechanism, key=str(number), **ADA)
     delta = 0.018758
-    spent, report = of(ledger, "world", delta=delta).spent, history(ledger, "world", delta=delta)
-    assert spent.regime == "committed schedule" and report.holds.startswith(
-        "this scope ran a schedule"
-    )
-    for epsilon in (spent.epsilon, *(row.epsilon for row in report.rows if row.kind != "estimate")):
-        assert turned([sampled(1.0, 0.1)] * 2, epsilon) <= delta
+    spent = of(ledger, "world", delta=delta).spent
+    assert spent.regime == "committed schedule"
+    assert turned([sampled(1.0, 0.1)] * 2, spent.epsilon) <= delta
 
 
 def test_a_schedule_committed_after_an_answer_was_chosen_from_it(ledger: Ledger) -> None:
@@ -518,7 +513,7 @@ def test_pure_charges_outside_an_odometer_are_added_to_its_reading(ledger: Ledge
     assert of(ledger, "a", "b").spent.epsilon == pytest.approx(alone + 0.25, rel=1e-14)
 
 
-# Bad input and history
+# Bad input
 
 
 @pytest.mark.parametrize("paths", [[], (), "world", None])
@@ -538,49 +533,6 @@ def test_delta_is_a_probability(ledger: Ledger, delta: float) -> None:
 def test_unknown_scopes_are_named(ledger: Ledger) -> None:
     with pytest.raises(UnknownScopeError):
         of(ledger, "nowhere")
-
-
-def test_history_is_a_report_unless_it_was_committed(ledger: Ledger) -> None:
-    free = open_scope(ledger, "free", filter=ConcentratedFilter(1.0, delta=0.0), **ADA)
-    bound = open_scope(
-        ledger,
-        "bound",
-        filter=ConcentratedFilter(1.0, delta=0.0),
-        schedule=[(Gaussian(9.0), 4)],
-        **ADA,
-    )
-    for number in range(4):
-        free.charge(Gaussian(9.0), key=str(number), **ADA)
-        bound.charge(Gaussian(9.0), key=str(number), **ADA)
-    reports = [history(ledger, path, delta=DELTA) for path in ("free", "bound")]
-    assert [report.charges for report in reports] == [4, 4]
-    assert all(report.rows == (Gaussian(9.0) * 4).compare(delta=DELTA) for report in reports)
-    assert ["free no budget" in report.holds for report in reports] == [True, False]
-
-
-def test_history_of_what_was_not_written_down_is_refused(ledger: Ledger) -> None:
-    account = open_scope(ledger, "world", filter=PureFilter(1.0), **ADA)
-    opaque = DominatingPair.atoms(
-        upper=[0.6, 0.4], lower=[0.4, 0.6], adjacency=Adjacency.ADD_REMOVE
-    )
-    account.charge(opaque, key="0", **ADA)
-    with pytest.raises(UnsupportedError, match="not written down"):
-        history(ledger, "world", delta=DELTA)
-
-
-def test_history_of_an_unfinished_schedule_says_when_it_holds(ledger: Ledger) -> None:
-    bound = open_scope(
-        ledger,
-        "bound",
-        filter=ConcentratedFilter(1.0, delta=0.0),
-        schedule=[(Gaussian(9.0), 4)],
-        **ADA,
-    )
-    bound.charge(Gaussian(9.0), key="0", **ADA)
-    assert (
-        "if the number of rounds so far was not chosen"
-        in history(ledger, "bound", delta=DELTA).holds
-    )
 
 
 def test_a_partition_without_a_cap_has_one_adjacency_all_the_same(ledger: Ledger) -> None:

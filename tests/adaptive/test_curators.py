@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from campaigns.adaptive import answers
-from dpcompose import Adjacency, BlackBox, Gaussian, GaussianDP, Laplace
+from dpcompose import Adjacency, BlackBox, Gaussian, GaussianDP
 from dpcompose.adaptive import (
     AdvancedFilter,
     BasicFilter,
@@ -81,18 +81,6 @@ def test_for_target_is_within_and_close(sized: Callable[[float], Filter]) -> Non
     assert 1 - 1e-6 < found.total(delta=1e-6).epsilon <= 1.0
 
 
-def test_each_curator_has_a_filter_of_its_own() -> None:
-    curators = Curators(3, filter=PureFilter(1.0))
-    state = curators.start()
-    for curator in (0, 2, 0):
-        state, decision = curators.step(state, BlackBox(0.5), curator=curator)
-        assert decision.granted
-    refused, decision = curators.step(state, BlackBox(0.5), curator=0)
-    assert decision.short == "epsilon" and refused is state
-    assert curators.step(state, BlackBox(1.0), curator=1)[1].granted
-    assert [state.of(curator).granted for curator in range(3)] == [2, 0, 1]
-
-
 def interleaved(
     curators: Curators, rng: np.random.Generator, left: list[float], *, rounds: int
 ) -> list[tuple[float, float]]:
@@ -156,8 +144,6 @@ def test_prices_say_nothing_under_another_adjacency() -> None:
     with pytest.raises(UnsupportedError, match="say nothing under add-remove"):
         PureFilter(9.0).price(curators)
     assert PureFilter(9.0).price(curators, adjacency=Adjacency.REPLACE)["epsilon"] >= 0.5
-    state, decision = curators.step(curators.start(), Laplace(19.0), curator=0)
-    assert not decision.granted and decision.price["epsilon"] >= 0.1 and state == curators.start()
 
 
 @pytest.mark.parametrize(
@@ -168,10 +154,6 @@ def test_prices_say_nothing_under_another_adjacency() -> None:
         lambda: Curators(2.5, filter=PureFilter(1.0)),  # type: ignore[arg-type]
         lambda: Curators(2, filter="pure"),  # type: ignore[arg-type]
         lambda: Curators(2, filter=PureFilter(1.0), adjacency="replace"),  # type: ignore[arg-type]
-        lambda: Curators(2, filter=PureFilter(1.0)).step(
-            Curators(3, filter=PureFilter(1.0)).start(), Laplace(9.0), curator=0),
-        lambda: Curators(2, filter=PureFilter(1.0)).step(
-            Curators(2, filter=PureFilter(1.0)).start(), Laplace(9.0), curator=2),
         lambda: Curators(2, filter=PureFilter(1.0)).total(delta=math.nan),
         lambda: Curators.for_target(10, 0.0, delta=1e-6),
         lambda: Curators.for_target(10, 1.0, delta=0.0, sized=GaussianFilter),
@@ -206,8 +188,6 @@ def test_an_adjacency_that_is_none_is_refused_by_name(question: str, adjacency: 
     [
         lambda: Curators(10**5000, filter=PureFilter(1.0)),
         lambda: Curators.for_target(10**5000, 1.0, delta=1e-6),
-        lambda: Curators(3, filter=PureFilter(1.0)).start().of(3),
-        lambda: Curators(3, filter=PureFilter(1.0)).start().of("Ada"),  # type: ignore[arg-type]
         lambda: Curators(3, filter=PureFilter(1.0)).epsilon(delta=0.1, orientation=None),  # type: ignore[arg-type]
         lambda: PureFilter(1.0).promised() * -1,
         lambda: PureFilter(1.0).promised() * [],  # type: ignore[operator]

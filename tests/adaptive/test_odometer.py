@@ -28,7 +28,7 @@ from dpcompose import (
     Laplace,
     RandomizedResponse,
 )
-from dpcompose.adaptive import Line, Mileage, Mixture, Odometer
+from dpcompose.adaptive import Line, Mixture, Odometer
 from dpcompose.errors import DomainError, UnsupportedError
 from oracles.backward import ever, promise
 from oracles.ball import ball
@@ -293,8 +293,6 @@ def test_without_a_price_there_is_no_mileage() -> None:
 def test_descriptions_read_back() -> None:
     odometer = Odometer(1e-5, boundary=Line(0.3), mechanism_delta=2e-7, stretch=1.5)
     assert Odometer.from_description(json.loads(json.dumps(odometer.description()))) == odometer
-    mileage = odometer.mileage(BlackBox(0.3, delta=1e-9))
-    assert Mileage.from_description(json.loads(json.dumps(mileage.description()))) == mileage
 
 
 @pytest.mark.parametrize(
@@ -328,16 +326,6 @@ def test_answers_are_priced_under_the_adjacency_of_the_state() -> None:
     one, two = (odometer.step(odometer.start(adjacency=each), Laplace(2.0)) for each in (
         Adjacency.ADD_REMOVE, Adjacency.REPLACE))  # fmt: skip
     assert two.mileage.rho > 2 * one.mileage.rho
-
-
-@pytest.mark.parametrize(
-    "said",
-    [None, [], {}, {"rho": "inf", "drift": "0", "failure": "0"}, {"rho": "nan", "drift": "0", "failure": "0"},
-     {"rho": "-1", "drift": "0", "failure": "0"}, {"rho": "0", "drift": "0", "failure": "0", "epsilon": "inf"}],
-)  # fmt: skip
-def test_what_is_no_mileage_is_refused(said: Any) -> None:
-    with pytest.raises(DomainError):
-        Mileage.from_description(said)
 
 
 @pytest.mark.parametrize(

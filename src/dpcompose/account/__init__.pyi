@@ -7,7 +7,6 @@ from .opening import (
     open_slots as open_slots,
     take_slot as take_slot,
 )
-from .scope import History as History, history as history
 from .tree import ExposureStatement as ExposureStatement, underpaid_charges as underpaid_charges
 
 if True:
@@ -15,11 +14,12 @@ if True:
         Quote as Quote,
         as_promise as as_promise,
         charge_in_epsilon as charge_in_epsilon,
+        charge_in_percent as charge_in_percent,
         charge_together as charge_together,
         refusal_in_words as refusal_in_words,
     )
     from .in_epsilon import used as used
-    from .opening import BudgetArguments as BudgetArguments, open_equal_slots as open_equal_slots
+    from .opening import BudgetArguments as BudgetArguments
     from .scope import CHOSEN as CHOSEN, Schedule as Schedule
     from .target import (
         NumericLiteral as NumericLiteral,

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -170,13 +171,9 @@ class Account:
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
-        return self._adjacency
-
-    @cached_property
-    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
@@ -309,25 +306,11 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        asked = self.ledger_charge(
-            mechanism, actor=actor, key=key, delta=delta, description=description
-        )
+        asked = self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
         (found,) = charge_together([(self, asked)])
         if isinstance(found, DPComposeError):
             raise found
         return found
-
-    def ledger_charge(
-        self,
-        mechanism: Priced,
-        *,
-        actor: str,
-        key: str,
-        delta: NumericLiteral | None = None,
-        description: Mapping[str, Any] | None = None,
-    ) -> Charge:
-        """The charge that `charge` asks of the ledger, for `charge_together`."""
-        return self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""
@@ -465,13 +448,7 @@ def charge_in_epsilon(
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(budgets)
-    return None if budget is None else _both(budget, cost, left)
-
-
-def _both(
-    budget: ScopeBudget, cost: Mapping[str, Amount], left: Mapping[str, Amount]
-) -> tuple[float, float] | None:
-    if budget.filter is None or budget.target is None:
+    if budget is None or budget.filter is None or budget.target is None:
         return None
     return both_in_epsilon(budget.filter, budget.target, cost, left)
 
@@ -490,35 +467,55 @@ def refusal_in_words(
     left, currency = ledger.available(path), refusal.currency
     if currency not in left or not left.keys() <= cost.keys():
         return refusal  # of a promise, which was priced in every currency and is in words already
-    budget = None
+    budgets: list[ScopeBudget] = []
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
-        budget = nearest_target(chain(ledger, path))
-    amounts = (
-        f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
-    )
-    words = f"{path}: {currency} {amounts}"
-    percent = _in_percent(ledger, refusal.scope, cost)
-    if percent is not None:
-        words = f"{path}: {percent} ({currency} {amounts})"
-    both = None if budget is None else _both(budget, cost, left)
-    if both is not None and budget is not None and budget.target is not None:
-        asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
-        at = few_digits(budget.target[1], up=True)
-        exactly = "" if currency == "epsilon" else f" at delta {at} ({currency} {amounts})"
-        words = f"{path}: epsilon {asked_epsilon} asked, {left_epsilon} left{exactly}"
+        budgets = chain(ledger, path)
+    budget, both = nearest_target(budgets), charge_in_epsilon(budgets, cost, left)
+    amounts = f"{currency} {few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
+    percent = charge_in_percent(ledger, refusal.scope, cost)
+    words = f"{percent[0]:g} % of the budget asked, {percent[1]:g} % left" if percent else amounts
+    # Each number is the best that one of the theorems says; where these differ, a charge that does
+    # not fit may read as the smaller one, and says nothing.
+    if both is not None and both[0] > both[1] and budget is not None and budget.target is not None:
+        words = (
+            f"epsilon {few_digits(both[0], up=True)} asked, {few_digits(both[1], up=False)} left"
+        )
+        if currency != "epsilon":
+            words += f" at delta {few_digits(budget.target[1], up=True)}"
+            words += "" if percent else f" ({amounts})"
     short = "" if refusal.scope == path else f"; {refusal.scope} is short"
     budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
-    return refusal.reworded(f"{words}{short}{budgeted}. Nothing was spent; ask for less")
+    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; ask for less")
 
 
-def _in_percent(ledger: Ledger, path: str, cost: Mapping[str, Amount]) -> str | None:
-    """A cost and what is left of a scope, as parts of a budget that has several sets of limits."""
+def charge_in_percent(
+    ledger: Ledger, path: str, cost: Mapping[str, Amount], *, charged: bool = False
+) -> tuple[float, float] | None:
+    """A cost and what is left of a scope, in percent of a budget that has several sets of limits; None for others.
+
+    Args:
+        ledger: Where.
+        path: The scope.
+        cost: By currency.
+        charged: Whether it has been charged: then what is left is what is left after it.
+
+    Raises:
+        UnknownScopeError: If there is no such scope.
+    """
     balance = ledger.balance(path)
     filter = ScopeBudget.of(balance.scope).filter if balance.scope.alternatives else None
     if filter is None:
         return None
+    price = {name: amount.fraction for name, amount in cost.items()}
     spent = {name: amount.fraction for name, amount in balance.spent.items()}
-    return filter.in_percent(spent, {name: amount.fraction for name, amount in cost.items()})
+    if not charged:
+        return filter.in_percent(spent, price)
+    before = {name: max(amount - price[name], Fraction(0)) for name, amount in spent.items()}
+    parts = (
+        filter.in_percent(before, price),
+        filter.in_percent(spent, dict.fromkeys(spent, Fraction(0))),
+    )
+    return None if parts[0] is None or parts[1] is None else (parts[0][0], parts[1][1])
 
 
 def _or_none(question: Any) -> Any:

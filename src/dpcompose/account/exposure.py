@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -29,8 +30,8 @@ from dpcompose.account.tree import (
     unavailable,
     underpaid,
 )
-from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding, least
-from dpcompose.composition import Composable, Composition, compose
+from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding
+from dpcompose.composition import Composable, compose
 from dpcompose.errors import DomainError, UnsupportedError, few_digits
 from dpcompose.ledger import Kind, Ledger, Renewal
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
@@ -270,8 +271,8 @@ def tops_of(tree: Tree) -> list[Tree] | str:
 
 @lru_cache(maxsize=1 << 10)
 def _least(budgets: tuple[tuple[Curators, int], ...], delta: float) -> Total:
-    """The least of all totals; many people have the same budgets."""
-    return least(_totals(budgets, delta))
+    """The least of all totals, each true at this delta; many people have the same budgets."""
+    return min(_totals(budgets, delta), key=lambda total: total.epsilon)
 
 
 def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[Total]:
@@ -283,15 +284,16 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
         ((filter, adjacency), times) = next(iter(counts.items()))
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
-    share = delta / (2 * max(len(counts), 1))
     at = delta_without_rounding(
         exact(delta),
         [each for (filter, _), times in counts.items() for each in filter.omitted(times)],
     )
-    for as_mechanism in (_as_concentrated, _as_promise(share), _as_known(share)):
-        composition = _composed(counts, as_mechanism)
-        if composition is not None:
-            found = composition.epsilon(delta=at)
+    part = delta / (2 * len(counts))
+    forms = [_forms(filter, times, part) for (filter, _), times in counts.items()]
+    for parts in zip(*forms, strict=True):
+        mechanisms = [each for each in parts if each is not None]
+        if len(mechanisms) == len(parts):
+            found = compose(*mechanisms).epsilon(delta=at)
             yield Total(
                 found.upper,
                 f"composition of the guarantees, {found.certificate.method}",
@@ -300,54 +302,27 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
     yield Total(math.inf, "none applies", "")
 
 
-AsMechanism = Callable[[Filter, int], Composable | None]
+def _forms(filter: Filter, times: int, delta: float) -> tuple[Composable | None, ...]:
+    """Equal budgets by their rho, by their (epsilon, delta), and by the tightest form that each has.
 
-
-def _composed(
-    counts: Counter[tuple[Filter, Adjacency]], as_mechanism: AsMechanism
-) -> Composition | None:
-    parts: list[Composable] = []
-    for (filter, _), times in counts.items():
-        part = as_mechanism(filter, times)
-        if part is None:
-            return None
-        parts.append(part)
-    return compose(*parts)
-
-
-def _as_concentrated(filter: Filter, times: int) -> Composable | None:
-    """The sum of rho, which holds for the charges inside, with what they leave out."""
-    found = Curators(times, filter=filter).zcdp()
-    return None if found is None else Concentrated(found.rho, delta=found.delta)
-
-
-def _as_promise(delta: float) -> AsMechanism:
-    """Each budget as (epsilon, delta): the filter's own, else that at an equal part of delta."""
-
-    def mechanism_of(filter: Filter, times: int) -> Composable | None:
-        promise = filter.promise()
-        try:
-            if promise is not None:
-                return BlackBox(promise.epsilon, delta=promise.delta) * times
-            return BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times) * times
-        except ValueError:
-            return None
-
-    return mechanism_of
-
-
-def _as_known(delta: float) -> AsMechanism:
-    """Each budget by its tightest form: a Gaussian if it is one, else its (epsilon, delta), else its rho."""
-    promised = _as_promise(delta)
-
-    def mechanism_of(filter: Filter, times: int) -> Composable | None:
-        mu = (filter.promised() * times).gdp()
-        if mu is not None:
-            return GaussianDP(mu)
-        promise = filter.promise()
-        return promised(filter, times) if promise is not None else _as_concentrated(filter, times)
-
-    return mechanism_of
+    The rho holds for the charges inside, with what they leave out. The (epsilon, delta) is the filter's own, else that
+    at an equal part of delta. The tightest form is a Gaussian if each is one, else the (epsilon, delta) if it is the
+    filter's own, else the rho.
+    """
+    known, promise = Curators(times, filter=filter).zcdp(), filter.promise()
+    concentrated = None if known is None else Concentrated(known.rho, delta=known.delta)
+    promised = None
+    with suppress(ValueError):
+        one = (
+            BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times)
+            if promise is None
+            else BlackBox(promise.epsilon, delta=promise.delta)
+        )
+        promised = one * times
+    mu = (filter.promised() * times).gdp()
+    if mu is not None:
+        return concentrated, promised, GaussianDP(mu)
+    return concentrated, promised, concentrated if promise is None else promised
 
 
 def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[str, ...]:

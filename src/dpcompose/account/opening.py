@@ -44,7 +44,6 @@ def open_scope(
     filter: Filter | type[Filter] | None = Budget,
     epsilon: NumericLiteral | None = None,
     delta: NumericLiteral | None = None,
-    mechanism_delta: NumericLiteral = 0,
     only: str | None = None,
     adjacency: AdjacencyName = Adjacency.ADD_REMOVE,
     odometer: Odometer | None = None,
@@ -63,7 +62,6 @@ def open_scope(
             scope that groups others and caps nothing itself.
         epsilon: The target, if no filter is stated; a float is read as its shortest decimal.
         delta: The target, likewise.
-        mechanism_delta: The part of delta reserved for the deltas of charges, likewise; 0 leaves it to the filter.
         only: One theorem alone, for whoever must cite it; see `Budget`.
         adjacency: What one person's data may change; the same along the whole chain of scopes.
         odometer: For a number on what is spent that holds at all times; its failure probability is fixed here.
@@ -83,7 +81,7 @@ def open_scope(
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
     require_same_adjacency(ledger, path, adjacency)
-    budget = _filter_of(filter, epsilon, delta, mechanism_delta, adjacency, only)
+    budget = _filter_of(filter, epsilon, delta, adjacency, only)
     committed = _schedule(schedule)
     if committed and budget is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
@@ -125,7 +123,7 @@ def open_scopes(
         LedgerError: See `Ledger.open_scopes`.
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
-    budget = _filter_of(filter, None, None, 0, adjacency)
+    budget = _filter_of(filter, None, None, adjacency)
     description = described(budget, adjacency, odometer, (), note, _target(budget, None, None))
     return _open_alike(ledger, paths, adjacency, renew, actor, _stated(budget, description))
 
@@ -197,10 +195,7 @@ def open_partition(
             "a replaced record may leave one child and enter another, and both pay",
             "State it under add-remove, or open one filter for all",
         )
-    if not (filter is None or isinstance(filter, Filter)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("filter", filter, "a filter, such as Budget(1, 1e-6), or None")
-    if filter is not None:
-        filter.start(adjacency=adjacency)
+    filter = _filter_of(filter, None, None, adjacency)
     require_same_adjacency(ledger, path, adjacency)
     stated = _stated(filter, described(filter, adjacency, None, (), note))
     return ledger.scope(
@@ -212,36 +207,25 @@ def _filter_of(
     filter: Any,
     epsilon: NumericLiteral | None,
     delta: NumericLiteral | None,
-    mechanism_delta: NumericLiteral,
     adjacency: Adjacency,
     only: str | None = None,
 ) -> Filter | None:
-    if filter is None or isinstance(filter, Filter):
-        if filter is not None:
-            filter.start(
-                adjacency=adjacency
-            )  # what its guarantee rests on is checked before anything is charged
-        if not (epsilon is None and delta is None and only is None and mechanism_delta == 0):
-            raise DomainError(
-                "epsilon, delta and only",
-                (epsilon, delta, only),
-                "left out where the filter itself is given",
-            )
-        return filter
-    if filter is MenuFilter:
+    if filter is Budget:
+        if epsilon is None:
+            raise DomainError("epsilon", epsilon, "a number, the target of the filter")
+        total = Fraction(0) if delta is None else exact("delta", delta)
+        return Budget(exact("epsilon", epsilon), total, only=only)
+    if not isinstance(filter, Filter | None):
+        remedy = "MenuFilter.for_target(menu, epsilon, delta) makes a menu"
         raise DomainError(
-            "filter",
-            filter,
-            "a filter itself",
-            "MenuFilter.for_target(menu, epsilon, delta) makes one",
+            "filter", filter, "a filter itself, such as Budget(1, 1e-6), or None", remedy
         )
-    if filter is not Budget:
-        raise DomainError("filter", filter, "a budget such as Budget(1, 1e-6), or None")
-    if epsilon is None:
-        raise DomainError("epsilon", epsilon, "a number, the target of the filter")
-    total = Fraction(0) if delta is None else exact("delta", delta)
-    target, kept = exact("epsilon", epsilon), exact("mechanism_delta", mechanism_delta)
-    return Budget(target, total, only=only, reserve=kept or None)
+    if not (epsilon is None and delta is None and only is None):
+        domain = "left out where the filter itself is given"
+        raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
+    if filter is not None:  # what its guarantee rests on is checked before anything is charged
+        filter.start(adjacency=adjacency)
+    return filter
 
 
 def _target(
@@ -383,7 +367,7 @@ class BudgetArguments:
         """The caps and the description of a scope of kind filter."""
         budget, adjacency = self._filter(), Adjacency(self.adjacency)
         target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
-        _filter_of(budget, None, None, 0, adjacency)
+        _filter_of(budget, None, None, adjacency)
         described_as = described(budget, adjacency, self._odometer(), (), self.note, target)
         return _stated(budget, described_as)
 
@@ -423,44 +407,34 @@ class BudgetArguments:
         )
 
     def _filter(self) -> Filter | None:
-        if self.only is not None and self.filter not in (None, "budget"):
+        """The budget in these words; None without any, in a scope that groups others."""
+        has_name = self.filter not in (None, "budget")
+        if self.only is not None and has_name:
             raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
-        if self.filter in (None, "budget"):
-            return self._budget()
-        if self.filter not in list(FILTERS):
+        if has_name and self.filter not in list(FILTERS):
             raise DomainError("filter", self.filter, ", ".join(FILTERS))
         if self.filter == MenuFilter.kind:
             return self._menu()
-        if self.parameters and self.target:
-            raise DomainError(
-                "parameters", dict(self.parameters), "left out where a target epsilon is given"
-            )
         if self.parameters:
+            if self.filter is None or not has_name:
+                raise DomainError(
+                    "filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}"
+                )
+            if self.target:
+                domain = "left out where a target epsilon is given"
+                raise DomainError("parameters", dict(self.parameters), domain)
             typed = {name: _typed(name, text) for name, text in self.parameters.items()}
             return from_description({"filter": self.filter, "version": 1, **typed})
-        self._require_target()
-        target = {name: exact(name, text) for name, text in self.target.items()}
-        kept = target.get("mechanism_delta", Fraction(0))
-        return for_target(self.filter, target["epsilon"], target.get("delta", Fraction(0)), kept)
-
-    def _require_target(self) -> None:
-        if "epsilon" not in self.target:
-            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
-
-    def _budget(self) -> Budget | None:
-        """The budget of a target; None if there is no target, in a scope that groups others."""
-        if self.parameters:
-            raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
         if not self.target and self.filter is None and self.only is None:
             return None
-        self._require_target()
+        if "epsilon" not in self.target:
+            raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
         target = {name: exact(name, text) for name, text in self.target.items()}
-        return Budget(
-            target["epsilon"],
-            target.get("delta", 0),
-            only=self.only,
-            reserve=target.get("mechanism_delta") or None,
-        )
+        epsilon, delta = target["epsilon"], target.get("delta", Fraction(0))
+        kept = target.get("mechanism_delta", Fraction(0))
+        if self.filter is not None and has_name:
+            return for_target(self.filter, epsilon, delta, kept)
+        return Budget(epsilon, delta, only=self.only, reserve=kept or None)
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""
@@ -552,57 +526,6 @@ def price_of_slots(
     return curators, chain_cost(
         budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency
     )
-
-
-def open_equal_slots(
-    ledger: Ledger,
-    path: str,
-    *,
-    parts: int,
-    note: Mapping[str, Any] | None = None,
-    actor: str,
-    key: str | None = None,
-) -> Scope:
-    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
-
-    Raises:
-        UnsupportedError: If the scope above has no filter whose amounts can be divided.
-        DomainError, LedgerError: See `open_slots`.
-    """
-    count = check.count("parts", parts, least=1)
-    above = path_in(ledger, path).rpartition("/")[0]
-    found = [each for each in budgets_above(ledger, path) if each.filter is not None]
-    if not found or found[-1].adjacency is None:
-        raise UnsupportedError(
-            f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target"
-        )
-    filter, left = found[-1].filter, ledger.available(above)
-    share = {name: left[name].fraction / count for name in left}
-    theorem = None if filter is None else filter.theorem
-    if theorem is None or theorem.name not in _DIVIDED:
-        reason = f"the amounts of {filter!r} are not divided"
-        raise UnsupportedError(
-            f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
-        )
-    each = Budget.limited(
-        theorem.name, share[theorem.currency], delta=share.get("delta", Fraction(0))
-    )
-    delta = share.get("delta", Fraction(0)) * count
-    return open_slots(
-        ledger,
-        path,
-        slots=count,
-        filter=each,
-        delta=delta,
-        adjacency=found[-1].adjacency,
-        note=note,
-        actor=actor,
-        key=key,
-    )
-
-
-_DIVIDED = ("pure", "basic", "zcdp")
-"""The theorems whose sums are what a slot may have, part by part."""
 
 
 def take_slot(

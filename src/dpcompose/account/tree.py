@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from dpcompose.account.account import chain_cost
 from dpcompose.account.scope import ScopeBudget
@@ -211,6 +211,7 @@ def _hashes(recorded: Any) -> frozenset[str]:
 
 
 Costs = Mapping[str, Amount]
+Judgement = TypeVar("Judgement")
 
 
 @dataclass(frozen=True)
@@ -250,15 +251,21 @@ def standing(trees: Sequence[Tree]) -> dict[str, Standing]:
     Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
     price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
     """
-    found: dict[str, Standing] = {}
-    for node, chain in _nodes(trees):
-        known: dict[tuple[object, Amounts], Standing] = {}
-        for entry in node.charges:
-            asked = entry.description.get("mechanism"), entry.cost
-            if asked not in known:
-                known[asked] = _stands_for(entry, chain)
-            found[entry.hash] = known[asked]
-    return found
+    return {
+        entry.hash: stands
+        for node, chain in _nodes(trees)
+        for entry, stands in _judged(node, lambda entry, chain=chain: _stands_for(entry, chain))
+    }
+
+
+def _judged(node: Tree, judge: Callable[[Entry], Judgement]) -> Iterator[tuple[Entry, Judgement]]:
+    """Each charge of a scope with what is said of it, once for all of the same mechanism and cost."""
+    known: dict[tuple[object, Amounts], Judgement] = {}
+    for entry in node.charges:
+        request = entry.description.get("mechanism"), entry.cost
+        if request not in known:
+            known[request] = judge(entry)
+        yield entry, known[request]
 
 
 def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
@@ -268,16 +275,15 @@ def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
             paid = moment.balance(node.budget.path).spent
             if _is_short(list(_prices(node.budget.curators, paid, chain[:-1])), paid):
                 yield f"opening {node.budget.path!r} was charged less above than its slots promise"
-        short: dict[tuple[object, Amounts], bool] = {}
-        for entry in node.charges:
-            asked = entry.description.get("mechanism"), entry.cost
-            if asked not in short:
-                mechanism = _named(entry)
-                short[asked] = mechanism is not None and _is_short(
-                    list(_prices(mechanism, entry.cost, chain)), entry.cost
-                )
-            if short[asked]:
+        for entry, short in _judged(node, lambda entry, chain=chain: _pays_less(entry, chain)):
+            if short:
                 yield f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
+
+
+def _pays_less(entry: Entry, chain: Sequence[ScopeBudget]) -> bool:
+    """Whether a charge paid less than the mechanism that it names."""
+    mechanism, cost = _named(entry), entry.cost
+    return mechanism is not None and _is_short(list(_prices(mechanism, cost, chain)), cost)
 
 
 def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
@@ -316,9 +322,8 @@ def _stands_for(entry: Entry, chain: Sequence[ScopeBudget]) -> Standing:
         return Standing([mechanism], _adjacency(chain))
     adjacency, paid = _adjacency(chain), {name: amount.fraction for name, amount in cost.items()}
     kinds = [each.filter.kind for each in chain if each.filter is not None]
-    return Standing(
-        [_TAKEN_FOR[kind](paid, adjacency) for kind in kinds if kind in _TAKEN_FOR], adjacency
-    )
+    taken = [each for kind in kinds for each in _taken_for(kind, paid, adjacency)]
+    return Standing(taken, adjacency)
 
 
 def _named(entry: Entry) -> Composable | None:
@@ -359,33 +364,20 @@ def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
     )
 
 
-TakenFor = Callable[[Mapping[str, Fraction], Adjacency], Priced]
-
-
-def _black_box(cost: Mapping[str, Fraction], adjacency: Adjacency, *, delta: bool = True) -> Priced:
-    lost = cost["delta"] if delta else Fraction(0)
-    return BlackBox(rounded_up(cost["epsilon"]), delta=rounded_up(lost), holds_under=adjacency)
-
-
-def _concentrated(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return Concentrated(
-        rounded_up(cost["rho"]), delta=rounded_up(cost["delta"]), holds_under=adjacency
-    )
-
-
-def _gaussian(cost: Mapping[str, Fraction], adjacency: Adjacency) -> Priced:
-    return GaussianDP(
-        math.nextafter(math.sqrt(rounded_up(cost["mu squared"])), math.inf), holds_under=adjacency
-    )
-
-
-_TAKEN_FOR: Mapping[str, TakenFor] = {
-    "pure": lambda cost, adjacency: _black_box(cost, adjacency, delta=False),
-    "basic": _black_box,
-    "concentrated": _concentrated,
-    "gaussian": _gaussian,
-}
-"""The mechanism that an amount stands for, by kind of filter; the other kinds have none."""
+def _taken_for(kind: str, cost: Mapping[str, Fraction], adjacency: Adjacency) -> Iterator[Priced]:
+    """The mechanism that an amount stands for under a kind of filter; the other kinds have none."""
+    amounts = {name: rounded_up(amount) for name, amount in cost.items()}
+    match kind:
+        case "pure" | "basic":
+            lost = amounts["delta"] if kind == "basic" else 0.0
+            yield BlackBox(amounts["epsilon"], delta=lost, holds_under=adjacency)
+        case "concentrated":
+            yield Concentrated(amounts["rho"], delta=amounts["delta"], holds_under=adjacency)
+        case "gaussian":
+            mu = math.nextafter(math.sqrt(amounts["mu squared"]), math.inf)
+            yield GaussianDP(mu, holds_under=adjacency)
+        case _:
+            pass
 
 
 Charged = Mapping[str, Standing]

@@ -9,7 +9,6 @@ from .individual import (
     IndividualRound as IndividualRound,
     Records as Records,
     Round as Round,
-    Spendings as Spendings,
 )
 from .menu_filter import MenuFilter as MenuFilter
 from .odometer import (
@@ -25,7 +24,6 @@ if True:
     from .amount import (
         Number as Number,
         delta_without_rounding as delta_without_rounding,
-        least as least,
         shown as shown,
     )
     from .description import (

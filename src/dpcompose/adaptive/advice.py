@@ -196,10 +196,5 @@ def _granted(
 
 def _fits(filter: Filter, price: Mapping[str, Fraction]) -> Fraction | None:
     """The largest multiple of a price within one of the filter's sets of limits; None if all are."""
-    most: list[Fraction] = []
-    for caps in filter.alternatives:
-        limits = [cap / price[currency] for currency, cap in caps.items() if price[currency] > 0]
-        if not limits:
-            return None
-        most.append(min(limits))
-    return max(most)
+    part = filter.used(price)
+    return Fraction(0) if part is None else None if part == 0 else 1 / part

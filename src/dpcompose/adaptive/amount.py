@@ -188,11 +188,6 @@ def delta_without_rounding(
     return double_below(delta)
 
 
-def least(totals: Iterable[Total]) -> Total:
-    """The smallest: all are true at the same delta."""
-    return min(totals, key=lambda total: total.epsilon)
-
-
 def optimal(promise: ApproximateDP, times: int, *, delta: float) -> float:
     """The optimal composition of equal (epsilon, delta) promises, each of which may be an interaction.
 

@@ -204,13 +204,11 @@ class Budget(Filter):
             return self.theorem.caps
         return {**{each.currency: BEYOND for each in self.parts}, "delta": self.reserve}
 
-    @property
-    def alternatives(self) -> tuple[dict[str, Fraction], ...]:
-        """The limit of each theorem, with the reserve that is common to all."""
-        return self._alternatives if self.theorem is None else (self.limits,)
-
     @cached_property
-    def _alternatives(self) -> tuple[dict[str, Fraction], ...]:
+    def alternatives(self) -> tuple[dict[str, Fraction], ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The limit of each theorem, with the reserve that is common to all."""
+        if self.theorem is not None:
+            return (self.limits,)
         return tuple({each.currency: each.cap, "delta": self.reserve} for each in self.parts)
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:

@@ -35,6 +35,7 @@ MOST_PRICES = 1024
 """So many prices a filter remembers."""
 BEYOND = Fraction(10) ** 36
 """More than a filter's sums ever are: each charge is at most a cap and one."""
+_Texts = dict[int, tuple[Composable, str | None]]
 VERSION = 2
 """The version of descriptions: in version 1 a float was exactly that double."""
 
@@ -99,7 +100,9 @@ class Decision:
             asked, left = shown(self.price[self.short], self.left[self.short])
             return f"refused: {self.short} {asked} asked, {left} left"
         percent = filter.in_percent(spent, self.price)
-        return f"refused: {percent or f'{self.short} is asked, and none is left'}"
+        if percent is None:
+            return f"refused: {self.short} is asked, and none is left"
+        return f"refused: {percent[0]:g} % of the budget asked, {percent[1]:g} % left"
 
 
 class Filter(Exactly, Opens, ABC):
@@ -251,15 +254,16 @@ class Filter(Exactly, Opens, ABC):
         parts = [_used(sums, caps) for caps in self.alternatives]
         return min((each for each in parts if each is not None), default=None)
 
-    def in_percent(self, spent: Amounts, price: Amounts) -> str | None:
-        """A price and what is left of the whole, in words; None where none is left of what is asked."""
+    def in_percent(self, spent: Amounts, price: Amounts) -> tuple[float, float] | None:
+        """A price, rounded up, and what is left before it, rounded down, in percent of the whole.
+
+        None where there is none of what is asked.
+        """
         before = self.used(spent) or Fraction(0)
         needed = self.used({name: amount + price[name] for name, amount in spent.items()})
         if needed is None:
             return None
-        asked = math.ceil(10**4 * (needed - before)) / 100
-        left = math.floor(10**4 * (1 - before)) / 100
-        return f"{asked:g} % of the budget asked, {left:g} % left"
+        return math.ceil(10**4 * (needed - before)) / 100, math.floor(10**4 * (1 - before)) / 100
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
         """The state before any charge, under an adjacency that all charges share."""
@@ -295,21 +299,33 @@ class Filter(Exactly, Opens, ABC):
         Never by Python's equality: 1, 1.0 and True are equal to it, and may be priced apart.
         """
         named = pricing.request(mechanism, delta, adjacency)
-        text = serialize(mechanism) if isinstance(mechanism, Composable) else None
+        if not isinstance(
+            mechanism, Composable
+        ):  # of others it is not known that they never change
+            return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
+        texts, prices = self._remembered
+        if texts.get(id(mechanism), (None,))[0] is not mechanism:
+            if len(texts) >= MOST_PRICES:
+                texts.clear()
+            texts[id(mechanism)] = mechanism, serialize(mechanism)
+        text = texts[id(mechanism)][1]
         key = text, named, adjacency
-        known = self._prices.get(key) if text is not None else None
+        known = prices.get(key) if text is not None else None
         if known is None:
             known = dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
             if text is not None:
-                if len(self._prices) >= MOST_PRICES:
-                    self._prices.clear()
-                self._prices[key] = known
+                if len(prices) >= MOST_PRICES:
+                    prices.clear()
+                prices[key] = known
         return dict(known)
 
     @cached_property
-    def _prices(self) -> dict[tuple[str | None, Fraction | None, Adjacency], dict[str, Fraction]]:
-        """Of this very filter object, whose parameters never change."""
-        return {}
+    def _remembered(self) -> tuple[_Texts, dict[Any, dict[str, Fraction]]]:
+        """The texts of mechanisms by their identity, and prices by text, delta and adjacency.
+
+        Of this very filter object, whose parameters never change.
+        """
+        return {}, {}
 
     @abstractmethod
     def description(self) -> dict[str, Any]:

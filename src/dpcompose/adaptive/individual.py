@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any, Self, TypeVar
@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from dpcompose import check
 from dpcompose.adaptive.amount import Number, Total, largest, nonnegative, probability
 from dpcompose.adaptive.budget import Budget
-from dpcompose.adaptive.filter import Decision, Filter, Spending
-from dpcompose.adaptive.theorems import PriceRule, black_box
+from dpcompose.adaptive.filter import Filter
+from dpcompose.adaptive.theorems import Concentrated, Gaussian, Pure, Renyi, Theorem, black_box
 from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
     ApproximateDP,
     ConcentratedDP,
-    Priced,
     TypedAmounts,
     pure_concentrated,
 )
-from dpcompose.mechanisms import Concentrated
+from dpcompose.mechanisms import Concentrated as ConcentratedMechanism
 from dpcompose.numerics import Reals
 from dpcompose.values import (
     UNIT_ROUNDOFF,
@@ -127,28 +126,6 @@ class Curators:
         """
         return self.filter.total(self.count, delta=delta)
 
-    def start(self) -> Spendings:
-        """The state before any charge."""
-        return Spendings(self)
-
-    def step(
-        self, state: Spendings, mechanism: Priced, *, curator: int, delta: Number | None = None
-    ) -> tuple[Spendings, Decision]:
-        """Ask one curator for one more mechanism, whatever the others do.
-
-        Args:
-            state: The value that `start` or the last `step` returned.
-            mechanism: See `Filter.price`.
-            curator: The number of the curator, from 0.
-            delta: See `Filter.price`.
-        """
-        if not isinstance(state, Spendings) or state.curators != self:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("state", state, "a state of these curators")
-        after, decision = self.filter.step(state.of(curator), mechanism, delta=delta)
-        return Spendings(
-            self, {**state.touched, curator: after}
-        ) if decision.granted else state, decision
-
     # The answers of `guarantee.Priced`, for a budget above. Filters promise for free orientations of the pairs inside.
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
@@ -202,7 +179,7 @@ class Curators:
         if promise is not None:
             # What is (epsilon, delta)-DP is (epsilon, 0)-DP but for a mass of delta.
             rho = pure_concentrated(promise.epsilon).rho
-            bounded = Concentrated(rho, delta=promise.delta, holds_under=adjacency)
+            bounded = ConcentratedMechanism(rho, delta=promise.delta, holds_under=adjacency)
             composed = bounded * self.count
         return composed.zcdp(adjacency=adjacency)
 
@@ -226,26 +203,6 @@ def _count(value: int) -> int:
     if not (number := check.count("count", value, least=1)) <= 10**15:
         raise DomainError("count", value, "an integer from 1 to 10^15")
     return number
-
-
-@dataclass(frozen=True)
-class Spendings:
-    """The spending of each curator; those who spent nothing are not listed.
-
-    Args:
-        curators: The curators.
-        touched: The spending by the number of the curator.
-    """
-
-    curators: Curators
-    touched: Mapping[int, Spending] = field(default_factory=dict[int, Spending])
-
-    def of(self, curator: int) -> Spending:
-        """The spending of one curator."""
-        if not check.count("curator", curator) < self.curators.count:
-            raise DomainError("curator", curator, f"an integer below {self.curators.count}")
-        start = self.curators.filter.start(adjacency=self.curators.adjacency)
-        return self.touched.get(curator, start)
 
 
 # Individual accounting: every record has a budget of its own, and pays only for what it contributes.
@@ -351,8 +308,7 @@ class IndividualFilter:
             raise DomainError(
                 "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
             )
-        rules = self.filter.theorem
-        if rules is None or (rules.individual_gaussian, rules.individual_laplace) == (None, None):
+        if _rules(self.filter.theorem) == (None, None):
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
                 "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
@@ -444,7 +400,7 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule = self.filter.theorem.individual_gaussian if self.filter.theorem else None
+        rule, _ = _rules(self.filter.theorem)
         if rule is None:
             raise UnsupportedError(
                 "Gaussian noise", "it is not pure", "Use Budget(..., only='zcdp')"
@@ -463,12 +419,43 @@ class IndividualFilter:
         Raises:
             UnsupportedError: Under a budget of mu squared.
         """
-        rule = self.filter.theorem.individual_laplace if self.filter.theorem else None
+        _, rule = _rules(self.filter.theorem)
         if rule is None:
             raise UnsupportedError(
                 "Laplace noise", "it is not Gaussian", "Use Budget(..., only='zcdp')"
             )
         return _raised(rule, sensitivity, check.positive("scale", scale))
+
+
+PriceRule = Callable[[Reals], Reals]
+"""The prices of records by a number of each; both of shape (records,)."""
+
+
+def _rules(theorem: Theorem | None) -> tuple[PriceRule | None, PriceRule | None]:
+    """The price of a record by its mu squared, and by its epsilon; None where none is proved.
+
+    A Renyi divergence is at most the largest loss, and at most rho times the order.
+    """
+    match theorem:
+        case Pure() if not theorem.charges_delta:
+            return None, lambda epsilon: epsilon
+        case Concentrated() if theorem.currency == "rho":
+            return lambda mu_squared: mu_squared / 2.0, _mean_of_laplace
+        case Renyi(order=order):
+            return (
+                lambda mu_squared: mu_squared * (order / 2.0),
+                lambda epsilon: np.minimum(epsilon, order * _mean_of_laplace(epsilon)),
+            )
+        case Gaussian():
+            return lambda mu_squared: mu_squared, None
+        case _:
+            return None, None
+
+
+def _mean_of_laplace(epsilon: Reals) -> Reals:
+    """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
+    least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
+    return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
 
 
 def _prices(prices: Any, count: int) -> Reals:

@@ -229,12 +229,8 @@ class MenuFilter(Filter):
         most = [max(column) for column in zip(*self.states, strict=True)]
         return {f"member {index}": Fraction(each) for index, each in enumerate(most, 1)}
 
-    @property
-    def alternatives(self) -> tuple[dict[str, Fraction], ...]:
-        return self._alternatives
-
     @cached_property
-    def _alternatives(self) -> tuple[dict[str, Fraction], ...]:
+    def alternatives(self) -> tuple[dict[str, Fraction], ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The listed counts, or the sum of weights, and those of the budget."""
         if self.budget is not None:
             weighed = {"weight": Fraction(self.total_weight)}
@@ -256,13 +252,8 @@ class MenuFilter(Filter):
 
     def left(self, state: Spending) -> tuple[int, ...]:
         """How many more of each member would be granted, if it were the only one from now on."""
-        room = state.left
-        if self.budget is not None:
-            prices = [self._exact(each, None, self.adjacency) for each in self.menu]
-            return tuple(times_within(self.alternatives, state.spent, price) for price in prices)
-        if self.weights:
-            return tuple(int(room["weight"] // weight) for weight in self.weights)
-        return tuple(int(each) for each in room.values())
+        prices = [self._exact(each, None, self.adjacency) for each in self.menu]
+        return tuple(times_within(self.alternatives, state.spent, price) for price in prices)
 
     def guarantee(self) -> ApproximateDP:
         """(epsilon, delta)-differential privacy.
@@ -327,7 +318,7 @@ class MenuFilter(Filter):
         if not self.weights and not self.states:
             return None
         epsilon, at = rounded_down(exact(self.epsilon)), rounded_down(exact(self.delta))
-        names = [*self._alternatives[0]]
+        names = [*self.alternatives[0]]
         counts = [int(amounts.get(name, _ZERO)) for name in names]
         if not any(counts):
             return 0.0

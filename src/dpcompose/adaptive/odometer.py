@@ -170,18 +170,6 @@ class Mileage:
         """This mileage as plain text values."""
         return {name: written(value) for name, value in vars(self).items() if value is not None}
 
-    @classmethod
-    def from_description(cls, description: Mapping[str, Any]) -> Self:
-        """Back from `description`.
-
-        Raises:
-            DomainError: If a number is missing, or none, or below 0.
-        """
-        stated = mapping(description)
-        numbers = {name: _sum(name, stated.get(name)) for name in ("rho", "drift", "failure")}
-        pure = stated.get("epsilon")
-        return cls(**numbers, epsilon=None if pure is None else _sum("epsilon", pure))
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -384,10 +372,3 @@ class Odometer:
         return cls(
             delta, boundary=BOUNDARIES[kind](tight_at), mechanism_delta=reserved, stretch=stretch
         )
-
-
-def _sum(name: str, text: Any) -> Fraction:
-    number = read(name, text)
-    if not 0 <= number < math.inf:
-        raise DomainError(name, text, "a finite number >= 0")
-    return Fraction(number)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import decimal
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -41,7 +40,6 @@ from dpcompose.mechanisms import (
 )
 from dpcompose.numerics import minimum, walk
 from dpcompose.values import (
-    UNIT_ROUNDOFF,
     Adjacency,
     Orientation,
     decimal_context,
@@ -54,10 +52,7 @@ from dpcompose.values import (
 if TYPE_CHECKING:
     from dpcompose.composition import Composable
     from dpcompose.guarantee import GaussianTradeoff
-    from dpcompose.numerics import Reals
 
-PriceRule = Callable[["Reals"], "Reals"]
-"""The prices of records by a number of each; both of shape (records,)."""
 Guarantee: TypeAlias = "ApproximateDP | ConcentratedDP | RenyiDP | GaussianTradeoff"
 _ZERO = Fraction(0)
 OPTIMAL = "optimal composition", "[KairouzOhViswanath2015, Theorem 3.3]"
@@ -169,16 +164,6 @@ class Theorem(Exactly, ABC):
         """The guarantee in typed amounts, exact; None if it is something else."""
         return None
 
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        """The price of a record by its mu squared, for individual accounting; None if none is proved."""
-        return None
-
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        """The price of a record by its epsilon, for individual accounting; None if none is proved."""
-        return None
-
     def stated(self) -> dict[str, str]:
         """The parameters of a filter of this theorem alone, as text."""
         values = {"delta": self.reserve, "order": self.order, self.parameters[0]: self.limit}
@@ -254,10 +239,6 @@ class Pure(Theorem):
     ) -> tuple[Fraction, ...]:
         return (pricing.pure(mechanism, adjacency=adjacency),)
 
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        return None if self.charges_delta else lambda epsilon: epsilon
-
 
 @dataclass(frozen=True, eq=False)
 class Basic(Pure):
@@ -277,14 +258,6 @@ class Basic(Pure):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return pricing.promise(mechanism, delta=delta, adjacency=adjacency)
-
-
-def _mean_of_laplace(epsilon: Reals) -> Reals:
-    """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
-    import numpy as np
-
-    least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
-    return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,14 +313,6 @@ class Concentrated(Theorem):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return pricing.rho(mechanism, delta=delta, adjacency=adjacency)
-
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        return (lambda mu_squared: mu_squared / 2.0) if self.currency == "rho" else None
-
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        return _mean_of_laplace if self.currency == "rho" else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -478,17 +443,6 @@ class Renyi(Theorem):
     def stated(self) -> dict[str, str]:
         return {"order": written(self.order), "budget": written(self.limit)}
 
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        return lambda mu_squared: mu_squared * (self.order / 2.0)
-
-    @property
-    def individual_laplace(self) -> PriceRule | None:
-        """The divergence is at most the largest loss, and at most rho times the order."""
-        import numpy as np
-
-        return lambda epsilon: np.minimum(epsilon, self.order * _mean_of_laplace(epsilon))
-
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:
     """About the budget that the best use of one moment turns into (epsilon, delta); negative if there is none."""
@@ -576,10 +530,6 @@ class Gaussian(Theorem):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         return (pricing.mu_squared(mechanism, adjacency=adjacency),)
-
-    @property
-    def individual_gaussian(self) -> PriceRule | None:
-        return lambda mu_squared: mu_squared
 
 
 LEAST_MU, MOST_MU = 1e-12, 1e6

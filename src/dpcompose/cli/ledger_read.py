@@ -132,7 +132,7 @@ def price(
         path (PATH): A scope.
         delta: The delta at which the plan would be charged.
     """
-    from dpcompose.account import Account, charge_in_epsilon
+    from dpcompose.account import Account, charge_in_epsilon, charge_in_percent
     from dpcompose.report import price_page
 
     with opened(url, reading=True) as ledger:
@@ -140,7 +140,7 @@ def price(
         cost = account.price(plan_for(account, plan).composition(), delta=delta)
         left = ledger.available(path)
         epsilon = charge_in_epsilon(account.chain, cost, left)
-        fits = account.room(cost) > 0
+        percent, fits = charge_in_percent(ledger, path, cost), account.room(cost) > 0
     return Result(
         lambda: {
             "ledger": url,
@@ -150,7 +150,7 @@ def price(
             "left": left.texts(),
             "epsilon": None if epsilon is None else {"asked": epsilon[0], "left": epsilon[1]},
         },
-        lambda: price_page(path, cost, left=left, epsilon=epsilon, fits=fits),
+        lambda: price_page(path, cost, left=left, epsilon=epsilon, fits=fits, percent=percent),
         status=DONE if fits else REFUSED,
     )
 

@@ -16,7 +16,7 @@ from dpcompose.composition import Comparison, Composable, Composition, Profile, 
 from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
+from dpcompose.experiment.measured import Measured, Tally, Views, coins_of
 from dpcompose.experiment.round import Rules, States
 from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
@@ -61,20 +61,12 @@ class Certified:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
         found = self.rounds.delta(epsilon=epsilon, **self._game(options))
-        return (
-            found
-            if self.filter is None
-            else _promised(self.filter, found, _delta_at(self.filter, epsilon))
-        )
+        return _promised(self.filter, found, lambda filter: _delta_at(filter, epsilon))
 
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
         found = self.rounds.epsilon(delta=delta, **self._game(options))
-        return (
-            found
-            if self.filter is None
-            else _promised(self.filter, found, self.filter.epsilon_at(delta=delta))
-        )
+        return _promised(self.filter, found, lambda filter: filter.epsilon_at(delta=delta))
 
     def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -110,8 +102,11 @@ class Certified:
         return options | game
 
 
-def _promised(filter: Filter, rounds: Bound, promise: float) -> Bound:
-    """The certificate under a filter: the smaller upper end, and no lower one."""
+def _promised(filter: Filter | None, rounds: Bound, says: Callable[[Filter], float]) -> Bound:
+    """The certificate under a filter: the smaller upper end, and no lower one; without one that of the rounds."""
+    if filter is None:
+        return rounds
+    promise = says(filter)
     if rounds.upper <= promise:
         return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
     return Bound(0.0, promise, Certificate(f"the promise of the {filter.kind} filter"))
@@ -247,19 +242,14 @@ class Experiment:
                 most,
                 "To keep counts alone, which takes no memory, call `measure`",
             )
-        answers, loss, coins = (
-            np.full((self.rounds, count), np.nan),
-            np.empty(count),
-            dict[int, Seed](),
-        )
-        blocks = self._blocks(world, count, rng, self._rules(), progress)
-        for start, coins[start], played, lost in blocks:
+        answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
+        for start, played, lost in self._blocks(world, count, rng, self._rules(), progress):
             end = start + len(lost)
             answers[: len(played), start:end], loss[start:end] = played, lost
-        return Views(world, answers, loss, coins)
+        return Views(world, answers, loss)
 
     def measure(
-        self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6, shares: int = 1,
+        self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6,
         progress: Progress | None = None,
     ) -> Measured:  # fmt: skip
         """Play in both worlds and count the losses: the same memory for any number of transcripts.
@@ -268,7 +258,6 @@ class Experiment:
             transcripts: The number of independent games in each world, at least 1.
             rng: One number is drawn from it for each world; all else follows from these.
             failure: The probability with which any confidence limit may be wrong, in (0, 1).
-            shares: The number of experiments that share this probability.
             progress: Told what is played, how many transcripts are done, and of how many.
 
         Raises:
@@ -276,10 +265,7 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
         count = _number("transcripts", transcripts)
-        failure, shares = (
-            check.open_probability("failure", failure),
-            check.count("shares", shares, least=1),
-        )
+        failure = check.open_probability("failure", failure)
         tallies: list[Tally] = []
         rules = self._rules()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
@@ -287,7 +273,7 @@ class Experiment:
             for *_, lost in self._blocks(world, count, rng, rules, progress):
                 found += Tally.of(sign * lost)
             tallies.append(found)
-        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, rules.error)
+        return Measured(tallies[0], tallies[1], self.rounds, failure, rules.error)
 
     def solve(self, *, leaves: int = 1 << 18) -> Solved:
         """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
@@ -320,10 +306,10 @@ class Experiment:
         rng: np.random.Generator,
         rules: Rules,
         progress: Progress | None,
-    ) -> Iterator[tuple[int, Seed, Reals, Reals]]:
+    ) -> Iterator[tuple[int, Reals, Reals]]:
         """The blocks one after the other, each with its own random numbers; the next one uses the same arrays.
 
-        Of each the first transcript, the seed of its coins, the answers so far as somebody asked, and the losses.
+        Of each the first transcript, the answers so far as somebody asked, and the losses.
         """
         _playable(world, rng)
         root = int(rng.integers(2**63))
@@ -333,9 +319,9 @@ class Experiment:
         for block, start in enumerate(range(0, count, size)):
             if progress is not None:
                 progress(f"world {world.value}", start, count)
-            seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
+            coins, noise = (coins_of((root, world.value, block, part)) for part in (0, 1))
             answers = room[:, : min(size, count - start)]
-            yield start, seed, *self._block(world, coins_of(seed), noise, rules, answers)
+            yield start, *self._block(world, coins, noise, rules, answers)
 
     def _block(
         self,

@@ -285,13 +285,11 @@ def price_page(
     left: Mapping[str, Amount],
     epsilon: Epsilons,
     fits: bool,
+    percent: Epsilons = None,
 ) -> Page:
-    """The price of a charge in a scope, and what is left there."""
-    facts = [
-        ("would ask", listed(cost, at_least)),
-        ("left here", listed(left, at_most) or "nothing is capped"),
-    ]
-    if epsilon is not None:
+    """The price of a charge in a scope, and what is left there; in percent of a budget of several theorems."""
+    facts = _asked_and_left("would ask", cost, left, percent)
+    if epsilon is not None and (fits or epsilon[0] > epsilon[1]):
         facts.append(
             (
                 "epsilon",
@@ -306,12 +304,22 @@ def price_page(
     return Page(path, headline, "good" if fits else "bad", tuple(facts), ())
 
 
-def receipt_page(receipt: Receipt, *, left: Amounts | None = None) -> Page:
-    """A charge that was granted."""
+def _asked_and_left(
+    asked: str, cost: Mapping[str, Amount], left: Mapping[str, Amount] | None, percent: Epsilons
+) -> list[tuple[str, str]]:
+    """The facts of a cost and of what is left: every currency, or what the budget itself counts."""
+    if percent is not None:
+        return [(asked, f"{percent[0]:g} % of the budget"), ("left here", f"{percent[1]:g} %")]
     here = [] if left is None else [("left here", listed(left, at_most) or "nothing is capped")]
+    return [(asked, listed(cost, at_least)), *here]
+
+
+def receipt_page(
+    receipt: Receipt, *, left: Amounts | None = None, percent: Epsilons = None
+) -> Page:
+    """A charge that was granted; in percent of a budget of several theorems."""
     facts = (
-        ("charged", listed(receipt.cost, at_least)),
-        *here,
+        *_asked_and_left("charged", receipt.cost, left, percent),
         ("key", receipt.key),
         ("receipt", receipt.hash),
     )
