@@ -12,7 +12,7 @@ help:
 	@echo "make check  run the quick tests (TESTS=... names folders or files)"
 	@echo "make test   run all tests"
 	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
-	@echo "make notebook   train on digits within a budget, as in examples/notebooks, in .venv-interop (1 GB; no GPU)"
+	@echo "make notebook   train within a budget: examples/notebooks, in .venv-interop (1 GB; no GPU; NOTEBOOK=digits: one)"
 	@echo "make lint   check style and types"
 	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
 	@echo "make test-site   build it, and look into what was built"
@@ -40,7 +40,7 @@ test-interop: .venv-interop/.installed
 	DPCOMPOSE_REQUIRE=interop .venv-interop/bin/python -m pytest -q -p no:cacheprovider -m interop tests/interop
 
 notebook: .venv-interop/.installed
-	cd examples/notebooks && ../../.venv-interop/bin/jupyter execute --inplace digits.ipynb
+	cd examples/notebooks && ../../.venv-interop/bin/jupyter execute --inplace $(or $(NOTEBOOK),*).ipynb
 
 lint: .venv/.test
 	$(BIN)/ruff check

@@ -4,10 +4,14 @@ It needs Opacus: run it in the environment of `make test-interop`, such as
 
     .venv-interop/bin/python -m campaigns.training --loops 2000 --seed 7
 
-A loop has per-sample gradients or ghost clipping, a Poisson or a shuffled loader, sometimes a memory manager; it is
-honest, or it uses a batch again, skips draws, steps on draws it likes, iterates over another loader, feeds all records,
-accumulates, raises in a step, goes back to a checkpoint, has several rows of a record, or replaces the hook or the
-accountant. Loops of their own draw from the accountant. A stubborn loop catches refusals and goes on.
+A loop has per-sample gradients, ghost or per-layer clipping, a Poisson or a shuffled loader, sometimes a memory manager,
+a schedule of its noise and validation passes; it is honest, or it uses a batch again, skips draws, steps on draws it
+likes, looks at draws in validation, iterates over another loader, feeds all records, accumulates, raises in a step, goes
+back to a checkpoint, has several rows of a record, or replaces the hook or the accountant. Or no bound holds: batches are
+normalized, clipping is adaptive, left out, or at another norm than the noise is for, noise is seeded or its state
+restored, another optimizer steps. Loops of their own draw from the accountant. A stubborn loop catches refusals and goes
+on. Some loops train in a process that is killed (kill -9) and goes on from its checkpoint, with a guard on a ledger; and
+`--group` loops train in two processes.
 
 What was fed is logged where the parameters change: of each step, which draws and which records are in its sum. From
 this log alone the oracle computes what one record costs: a draw that is in the sums of s steps is a Gaussian of shift
@@ -25,15 +29,21 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import math
+import os
 import random
+import signal
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -121,6 +131,7 @@ class Fed:
     draws: Counter[int] = field(default_factory=Counter)
     others: Counter[int] = field(default_factory=Counter)
     numbers: set[int] = field(default_factory=set)
+    noise: float = 1.0
 
     def add(self, other: Fed) -> None:
         """Add what another sum has."""
@@ -132,7 +143,9 @@ class Fed:
 class Loop:
     """A training under Opacus whose steps are logged where the parameters change."""
 
-    def __init__(self, rng: random.Random, *, ghost: bool, poisson: bool, noise: float) -> None:
+    def __init__(
+        self, rng: random.Random, *, ghost: bool, poisson: bool, noise: float, **options: Any
+    ) -> None:
         import torch  # pyright: ignore[reportMissingImports]
 
         self.torch, self.rng, self.noise, self.poisson, self.ghost = (
@@ -146,10 +159,12 @@ class Loop:
         ids = torch.arange(RECORDS)
         dataset = torch.utils.data.TensorDataset(torch.randn(RECORDS, 3), ids % 2, ids)
         self.original: Any = torch.utils.data.DataLoader(dataset, batch_size=BATCH, shuffle=True)
-        self.tensors, self.rows = dataset.tensors, 1
-        self.prepare(torch.nn.Linear(3, 2))
+        self.tensors, self.rows, self.options = dataset.tensors, 1, options
+        self.prepare(self.model_of(options.pop("wrapped", None)))
         self.pulled, self.refusals = 0, 0
         self.left_out, self.stubborn, self.fails = False, False, False
+        self.unbounded = self.coins_known = self.endless = False
+        """Whether no bound holds for the steps from now on, their coins are known, and one of them was taken."""
         self.used: set[int] = set()
         self.empty: set[int] = set()
         self.new, self.summed, self.steps = Fed(), Fed(), list[Fed]()
@@ -158,7 +173,10 @@ class Loop:
         def released(*arguments: Any) -> Any:
             self.summed.add(self.new)
             self.used |= self.summed.numbers
+            self.summed.noise = float(self.optimizer.noise_multiplier)
             self.steps.append(self.summed)
+            self.left_out |= self.coins_known
+            self.endless |= self.unbounded
             self.new, self.summed = Fed(), Fed()
             self.left_out |= bool(set(range(1, max(self.used, default=1))) - self.used)
             if self.fails:
@@ -167,6 +185,11 @@ class Loop:
             return release(*arguments)
 
         inner.step = released
+
+    def model_of(self, wrapped: Any) -> Any:
+        """A linear model, wrapped if it is to be."""
+        model = self.torch.nn.Linear(3, 2)
+        return wrapped(model) if wrapped else model
 
     def prepare(self, model: Any) -> None:
         """Model, optimizer, criterion and loader under Opacus, with a seed, so that a loop is the same again."""
@@ -185,8 +208,8 @@ class Loop:
         with patch.object(preflight, "fresh_generator", seeded):
             prepared = self.engine.make_private(
                 module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=self.noise,
-                max_grad_norm=1.0, poisson_sampling=self.poisson,
-                grad_sample_mode="ghost" if self.ghost else "hooks",
+                poisson_sampling=self.poisson, grad_sample_mode="ghost" if self.ghost else "hooks",
+                **({"max_grad_norm": 1.0} | self.options),
             )  # fmt: skip
         self.model, self.optimizer, self.loader = prepared[0], prepared[1], prepared[-1]
         self.criterion = prepared[2] if self.ghost else torch.nn.functional.cross_entropy
@@ -256,27 +279,28 @@ class Loop:
 
     def truth(self, upward: bool = False) -> float:
         """What a record costs at most, from the log alone."""
-        noise = self.noise / self.rows
-        where = Counter(draw for step in self.steps for draw in step.draws)
+        if self.endless:
+            return math.inf
+        where, records = Counter[int](), Counter[int]()
         parts: Counter[Shifts] = Counter()
-        records: Counter[int] = Counter()
         for step in self.steps:
-            records.update({each: times**2 for each, times in step.others.items()})
-            if self.left_out and step.draws:
-                parts[((1.0, len(step.draws) / noise),)] += 1
-            elif len(step.draws) > 1:
-                n = len(step.draws)
+            moved, n = self.rows / step.noise, len(step.draws)
+            where.update(dict.fromkeys(step.draws, moved**2))  # pyright: ignore[reportArgumentType]
+            records.update({each: (times / step.noise) ** 2 for each, times in step.others.items()})  # pyright: ignore
+            if self.left_out and n:
+                parts[((1.0, n * moved),)] += 1
+            elif n > 1:
                 binomial = [
-                    (math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k / noise)
+                    (math.comb(n, k) * RATE**k * (1 - RATE) ** (n - k), k * moved)
                     for k in range(n + 1)
                 ]
                 parts[tuple(binomial)] += 1
         if not self.left_out:
             alone = {draw for step in self.steps if len(step.draws) == 1 for draw in step.draws}
             for draw in alone:
-                parts[((1 - RATE, 0.0), (RATE, math.sqrt(where[draw]) / noise))] += 1
+                parts[((1 - RATE, 0.0), (RATE, math.sqrt(where[draw])))] += 1
         if records:
-            parts[((1.0, math.sqrt(max(records.values())) / self.noise),)] += 1
+            parts[((1.0, math.sqrt(max(records.values()))),)] += 1
         return epsilon(tuple(sorted(parts.items())), upward) if parts else 0.0
 
     @property
@@ -538,26 +562,173 @@ def replaced(loop: Loop, length: int) -> None:
     plain(loop, length)
 
 
-HONEST = (plain, managed, in_parts, broken_off, tried_again, hooked, rolled_back, augmented)
+def scheduled(loop: Loop, length: int) -> None:
+    """Noise that changes from step to step."""
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.optimizer.noise_multiplier = loop.noise * loop.rng.choice([0.8, 1.0, 1.5])
+            loop.step(batch, loop.pulled)
+
+
+def layered(loop: Loop, length: int) -> None:
+    plain(loop, length)
+
+
+def validated(loop: Loop, length: int) -> None:
+    """Passes without gradients over another loader, in the middle of the draws and after them."""
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.step(batch, loop.pulled)
+            if loop.rng.random() < 0.3:
+                _looked(loop, loop.original)
+
+
+def validated_on_draws(loop: Loop, length: int) -> None:
+    for _ in range(length):
+        plain(loop, 1)
+        _looked(loop, (batch for batch in loop.draws()))
+    plain(loop, 1)
+
+
+def _looked(loop: Loop, batches: Any) -> None:
+    loop.model.eval()
+    with loop.torch.no_grad():
+        for batch in batches:
+            loop.model(batch[0])
+    loop.model.train()
+
+
+def adaptive(loop: Loop, length: int) -> None:
+    loop.unbounded = True
+    plain(loop, length)
+
+
+def normalized(loop: Loop, length: int) -> None:
+    """A model whose output for a record depends on the others: nothing holds from two records on."""
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.unbounded = len(batch[0]) > 1
+            try:
+                loop.step(batch, loop.pulled)
+            except UnsupportedError:
+                loop.clear()
+                if not loop.stubborn:
+                    raise
+
+
+def seeded(loop: Loop, length: int) -> None:
+    loop.unbounded = True
+    loop.optimizer.generator = loop.torch.Generator().manual_seed(5)
+    plain(loop, length)
+
+
+def restored(loop: Loop, length: int) -> None:
+    """Noise that was drawn before, as from a checkpoint with the generator's state."""
+    state = loop.optimizer.generator.get_state()
+    plain(loop, length)
+    loop.unbounded = True
+    loop.optimizer.generator.set_state(state)
+    plain(loop, length)
+
+
+def known_coins(loop: Loop, length: int) -> None:
+    plain(loop, 1)
+    loop.coins_known = True
+    loop.loader.batch_sampler.generator.manual_seed(5)
+    plain(loop, length)
+
+
+def not_clipped(loop: Loop, length: int) -> None:
+    loop.unbounded = True
+    loop.criterion = loop.torch.nn.functional.cross_entropy
+    plain(loop, length)
+
+
+def quieter(loop: Loop, length: int) -> None:
+    """Noise for a smaller norm than ghost clipping or layers are clipped at."""
+    plain(loop, length)
+    loop.unbounded = True
+    loop.optimizer.max_grad_norm = 0.1
+    plain(loop, length)
+
+
+def stepped_by_another(loop: Loop, length: int) -> None:
+    own = loop.optimizer.original_optimizer
+    second = loop.torch.optim.Adam(list(loop.model.parameters())[:1])
+    other = loop.rng.choice([own, second])
+    for _ in range(length):
+        for batch in loop.draws():
+            loop.clear()
+            loop.backward(batch, loop.pulled)
+            try:
+                type(other).step(other)
+                loop.endless = True
+            except UnsupportedError:
+                loop.refusals += 1
+            loop.take()
+
+
+HONEST = (
+    plain, managed, in_parts, broken_off, tried_again, hooked, rolled_back, augmented, scheduled, layered, validated,
+)  # fmt: skip
 OWN = (own, own_twice, own_liked, own_given_up, own_all_records, own_outside)
 OTHERS = (
     used_again, used_while_drawing, liked, liked_late, unwanted, other_loader, other_batches, all_records, accumulated,
-    listed, given_up, failing, replaced, augmented_in_silence,
+    listed, given_up, failing, replaced, augmented_in_silence, validated_on_draws, adaptive, normalized, seeded,
+    restored, known_coins, not_clipped, quieter, stepped_by_another,
 )  # fmt: skip
+PER_LAYER = {"ghost": False, "clipping": "per_layer", "max_grad_norm": [0.6, 0.8]}
+
+
+def _normalizing(model: Any) -> Any:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    class Normalized(torch.nn.Module):
+        """Batch norm without parameters, which Opacus does not know."""
+
+        def forward(self, x: Any) -> Any:
+            return (x - x.mean(0)) / (1 + x.std(0, correction=0)) if len(x) else x
+
+    return torch.nn.Sequential(Normalized(), model)
+
+
+OPTIONS: dict[Any, dict[str, Any]] = {
+    layered: PER_LAYER,
+    quieter: PER_LAYER,
+    normalized: {"wrapped": _normalizing, "ghost": False},
+    known_coins: {"poisson": True},
+    not_clipped: {"ghost": True},
+    adaptive: {
+        "ghost": False, "clipping": "adaptive", "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2,
+        "max_clipbound": 10.0, "min_clipbound": 0.1, "unclipped_num_std": 5.0,
+    },
+}  # fmt: skip
+"""What `make_private` is told by the loops that need it."""
 
 
 def run(rng: random.Random) -> tuple[str, bool]:
     """One random loop: which, and whether it was refused; TrainingError if it was charged less than it cost."""
+    if rng.random() < 0.02:
+        return killed(rng)
     kinds: Any = rng.choices([HONEST, OTHERS, OWN], [0.4, 0.45, 0.15])[0]
     train: Callable[[Any, int], None] = rng.choice(kinds)
     options = {"ghost": rng.random() < 0.4, "poisson": rng.random() < 0.75}
     if kinds is OWN:
         options = {"ghost": False, "poisson": True}
+    options |= OPTIONS.get(train, {})
+    if train is quieter and rng.random() < 0.5:
+        options = {"ghost": True, "poisson": options["poisson"]}
     loop = (OwnLoop if kinds is OWN else Loop)(rng, noise=rng.choice([0.75, 1.0, 2.0]), **options)
     loop.stubborn = rng.random() < 0.5
+    return checked(loop, train, rng.choice([1, 2]))
+
+
+def checked(loop: Any, train: Callable[[Any, int], None], length: int) -> tuple[str, bool]:
+    """Train, and compare what was charged with what the log says."""
     with suppress(UnsupportedError):
-        train(loop, rng.choice([1, 2]))
-    name = f"{train.__name__}, {options}, noise {loop.noise}, {len(loop.steps)} steps, stubborn {loop.stubborn}"
+        train(loop, length)
+    name = f"{train.__name__}, ghost {loop.ghost}, poisson {loop.poisson}, noise {loop.noise}"
+    name += f", {len(loop.steps)} steps, stubborn {loop.stubborn}"
     accountant = loop.engine.accountant
     try:
         charged = accountant.get_epsilon(DELTA)
@@ -580,6 +751,129 @@ def run(rng: random.Random) -> tuple[str, bool]:
                 f"{name}: an honest loop is charged {charged:.4f}, and it costs {truth:.4f}"
             )
     return name, bool(loop.refusals)
+
+
+def killed(rng: random.Random) -> tuple[str, bool]:
+    """A training with a guard on a ledger, in processes that are killed and go on from their checkpoint."""
+    from dpcompose.interop.guard import TrainingGuard
+    from dpcompose.ledger import Ledger
+
+    noise, kills = rng.choice([2.0, 3.0]), rng.choice([1, 2, 3])
+    with tempfile.TemporaryDirectory() as folder:
+        fed = Path(folder, "fed")
+        fed.touch()
+        for last in range(kills + 1):
+            seed, steps = rng.randrange(2**31), rng.randrange(8)
+            child = os.fork()
+            if not child:
+                try:
+                    _attempt(Path(folder), random.Random(seed), noise, steps, last == kills)
+                finally:
+                    os._exit(
+                        1
+                    )  # as it says nothing to its parent, its errors are seen by its steps
+            _, status = os.waitpid(child, 0)
+            if status != signal.SIGKILL:
+                raise TrainingError(f"killed: a process ended by itself ({status})")
+        steps = fed.stat().st_size
+        with Ledger.open(f"{folder}/ledger.db") as ledger:
+            guard = TrainingGuard(epsilon=50, delta=DELTA, ledger=ledger, scope="model")
+            charged = guard.epsilon().upper
+            granted = sum(times for _, times in guard._all_charges())  # pyright: ignore[reportPrivateUsage]
+    truth = epsilon(((((1 - RATE, 0.0), (RATE, 1 / noise)), steps),)) if steps else 0.0
+    name = f"killed, noise {noise}, {kills} kills, {steps} steps"
+    if not charged >= truth - 1e-9:
+        raise TrainingError(f"{name}: charged {charged:.4f}, and it costs {truth:.4f}")
+    if granted > steps + kills + 1:
+        raise TrainingError(f"{name}: {granted} steps are charged")
+    return name, False
+
+
+def _attempt(folder: Path, rng: random.Random, noise: float, steps: int, last: bool) -> None:
+    """Train from the checkpoint until the kill, which is between the charge and the step, or after it."""
+    from dpcompose.interop.guard import TrainingGuard
+    from dpcompose.ledger import Ledger
+
+    loop, checkpoint = Loop(rng, ghost=False, poisson=True, noise=noise), folder / "checkpoint.json"
+    accountant, early = loop.engine.accountant, rng.random() < 0.5
+    if checkpoint.exists():
+        accountant.load_state_dict(json.loads(checkpoint.read_text()))
+    out = os.open(folder / "fed", os.O_WRONLY | os.O_APPEND)
+    guard = TrainingGuard(
+        epsilon=50, delta=DELTA, ledger=Ledger.open(f"{folder}/ledger.db"), scope="model", run="one"
+    )
+    while True:
+        for batch in loop.draws():
+            with guard.step(sigma=noise, rate=RATE):
+                if len(loop.steps) == steps and early:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                loop.step(batch, loop.pulled)
+                os.write(out, b".")
+            if len(loop.steps) > steps:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if rng.random() < 0.3:
+                partial = checkpoint.with_suffix(".partial")
+                partial.write_text(json.dumps(dict(accountant.state_dict())))
+                partial.replace(checkpoint)
+
+
+def group(loops: int, seed: int) -> str:
+    """Loops that train in two processes, each of which compares what it was charged with its own log."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "campaigns.training", "--folder", folder]
+        command += ["--loops", str(loops), "--seed", str(seed), "--rank"]
+        processes = [subprocess.Popen([*command, str(rank)]) for rank in (0, 1)]
+        codes = [process.wait() for process in processes]
+        if codes != [0, 0]:
+            raise TrainingError("two processes: see above")
+    return f"{loops} loops in two processes charged at least what they cost"
+
+
+def member(folder: str, rank: int, loops: int, seed: int) -> None:
+    """One of two processes: honest loops, and such as feed other rows, a batch again, or the same noise in one of them."""
+    import torch.distributed  # pyright: ignore[reportMissingImports]
+    from opacus.distributed import (  # pyright: ignore[reportMissingImports]
+        DifferentiallyPrivateDistributedDataParallel as Together,
+    )
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    together: Any = torch.distributed
+    together.init_process_group(
+        "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2
+    )
+
+    def doubled(loop: Loop, length: int) -> None:
+        for batch in loop.draws():
+            other = rank == 1 and loop.pulled > 2
+            loop.step(_repeated(batch, 2) if other else batch, None if other else loop.pulled)
+
+    def again(loop: Loop, length: int) -> None:
+        batch = next(loop.draws())
+        for _ in range(length + 1):
+            loop.step(batch, 1)
+
+    def alike(loop: Loop, length: int) -> None:
+        loop.unbounded = True
+        hook = loop.optimizer.charging
+        hook._noise.manual_seed(5)
+        hook._state = hook._noise.get_state()
+        plain(loop, length)
+
+    for number in range(loops):
+        rng = random.Random(f"{seed}/{number}")
+        train = rng.choice([plain, plain, scheduled, doubled, again, alike])
+        loop = Loop(
+            rng, ghost=False, poisson=True, noise=rng.choice([0.75, 1.0, 2.0]), wrapped=Together
+        )
+        loop.stubborn = False
+        if train is not alike:  # the seeds of a campaign are those of its number, and equal in both
+            for generator in (loop.optimizer.generator, loop.loader.batch_sampler.generator):
+                generator.manual_seed(rng.randrange(2**31) + rank)
+            hook = loop.optimizer.charging
+            hook._state = hook._noise.get_state()
+            hook.own_coins(hook.coins)
+        checked(loop, train, 1)
+    together.destroy_process_group()
 
 
 def campaign(*, loops: int, seed: int) -> str:
@@ -621,7 +915,13 @@ def main() -> None:
     )
     parser.add_argument("--loops", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--group", type=int, default=20, help="loops in two processes")
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.rank is not None:
+        warnings.simplefilter("ignore")
+        return member(asked.folder, asked.rank, asked.loops, asked.seed)
     try:
         with believing():
             campaign(loops=100, seed=asked.seed)
@@ -630,6 +930,8 @@ def main() -> None:
     else:
         sys.exit("the control passed")
     print(campaign(loops=asked.loops, seed=asked.seed), flush=True)
+    print(group(asked.group, asked.seed), flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -393,3 +393,89 @@ def test_a_draw_of_its_own_loop_without_its_one_step_ends_amplification(
     assert (loop.accountant.adjacency is Adjacency.ZERO_OUT) == (charged == 1.0)
     with pytest.raises(UnsupportedError, match="without a draw"):
         loop.step(range(5))
+
+
+def ghost_of_a_plain_loss(training: Any) -> None:
+    training.criterion = torch.nn.functional.cross_entropy
+    training.epoch()
+
+
+def ghost_and_then_a_plain_loss(training: Any) -> None:
+    for x, y in training.loader:
+        training.criterion(training.model(x), y).backward()
+        torch.nn.functional.cross_entropy(training.model(x), y).backward()
+        training.optimizer.step()
+
+
+def noise_for_a_smaller_norm(training: Any) -> None:
+    training.optimizer.max_grad_norm = 0.01
+    training.epoch()
+
+
+@pytest.mark.parametrize(
+    ("cheat", "name"),
+    [
+        (ghost_of_a_plain_loss, "gradients that are not clipped"),
+        (ghost_and_then_a_plain_loss, "gradients that are not clipped"),
+        (noise_for_a_smaller_norm, "noise for another norm"),
+    ],
+)
+def test_ghost_clipping_clips_what_it_is_charged_for(cheat: Any, name: str) -> None:
+    training = Ghost()
+    with pytest.raises(UnsupportedError, match=f"{name}.*Change: "):
+        cheat(training)
+    assert training.history == []
+    honest = Ghost()
+    honest.epoch()
+    assert honest.history == [(NOISE, RATE, 10)]
+
+
+def test_per_layer_noise_is_for_the_norms_of_the_layers() -> None:
+    options = {"clipping": "per_layer", "max_grad_norm": [1.0, 2.0]}
+    honest, cheating = (Training(shuffled(), **options) for _ in range(2))
+    assert honest.epoch().history == [(NOISE, RATE, 10)]
+    cheating.optimizer.max_grad_norm = 1.0
+    with pytest.raises(UnsupportedError, match="noise for another norm"):
+        cheating.epoch()
+    assert cheating.history == []
+
+
+@pytest.mark.parametrize("whose", ["wrapped", "second"])
+def test_no_other_optimizer_changes_the_parameters(private: Training, whose: str) -> None:
+    raw = private.optimizer.original_optimizer
+    other = raw if whose == "wrapped" else torch.optim.Adam(list(private.model.parameters())[:1])
+    x, y = next(iter(private.loader))
+    before = [each.detach().clone() for each in private.model.parameters()]
+    torch.nn.functional.cross_entropy(private.model(x), y).backward()
+    with pytest.raises(UnsupportedError, match="a step without noise"):
+        other.step()
+    assert all(map(torch.equal, before, private.model.parameters()))
+    elsewhere = torch.nn.Linear(2, 2)
+    elsewhere(torch.ones(1, 2)).sum().backward()
+    torch.optim.SGD(elsewhere.parameters(), lr=0.1).step()
+    assert private.history == []
+
+
+@pytest.mark.parametrize("how", ["another generator", "a seed"])
+def test_the_coins_of_a_sampler_are_its_own(private: Training, how: str) -> None:
+    private.epoch()
+    sampler = private.loader.batch_sampler
+    if how == "a seed":
+        sampler.generator.manual_seed(1)
+    else:
+        sampler.generator = torch.Generator()
+    with pytest.raises(UnsupportedError, match="coins of a sampler"):
+        private.epoch()
+    assert private.history == [(NOISE, RATE, 10)]
+
+
+def test_the_noise_that_is_added_is_charged() -> None:
+    training = Training(shuffled())
+    clip = training.optimizer.clip_and_accumulate
+
+    def quieter() -> None:
+        clip()
+        training.optimizer.noise_multiplier = 0.5
+
+    training.optimizer.clip_and_accumulate = quieter
+    assert training.epoch().history == [(0.5, RATE, 10)]

@@ -28,6 +28,8 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         library("no_such_library")
 
 
-@pytest.mark.parametrize("name", ["opacus", "dp_accounting", "jax", "jax_privacy", "opendp"])
+@pytest.mark.parametrize(
+    "name", ["opacus", "dp_accounting", "jax", "jax_privacy", "opendp", "transformers", "peft"]
+)
 def test_every_library_is_there(name: str) -> None:
     assert library(name) is importlib.import_module(name)

@@ -34,7 +34,8 @@ def shown(notebook: Any) -> list[list[tuple[str, str]]]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_is_stored(path: Path, tmp_path: Path) -> None:
     nbformat, nbclient = library("nbformat"), library("nbclient")
-    library("sklearn")
+    for name in ("sklearn", "peft", "jax_privacy"):
+        library(name)
     stored = nbformat.read(path, 4)
     fresh = nbformat.read(path, 4)
     for cell in fresh.cells:

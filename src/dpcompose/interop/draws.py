@@ -108,6 +108,9 @@ class DrawLog:
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
         self._sightings: Any = None
+        self.coins: Any = None
+        """The generator of the sampler, if it must be in the state in which the last draw left it."""
+        self._coins_after: Any = None
 
     def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
         """Record the draws of a loader, and which batches the model sees.
@@ -134,8 +137,21 @@ class DrawLog:
         self.epochs += 1
         self._queue.clear()
 
+    def own_coins(self, generator: Any) -> None:
+        """Let the sampler draw by a generator of its own."""
+        self.coins, self._coins_after = generator, generator.get_state()
+
+    def require_own_coins(self, sampler: Any) -> None:
+        """Raise UnsupportedError if the sampler's coins may be known: set again, or taken from another generator."""
+        if self.coins is not None and (
+            sampler.generator is not self.coins
+            or not self.coins.get_state().equal(self._coins_after)
+        ):
+            raise finding("seeded_coins").error
+
     def draw(self, draw: Draw) -> None:
         """Record a draw; with worker processes it is made ahead of its delivery."""
+        self._coins_after = None if self.coins is None else self.coins.get_state()
         self._queue.append(draw)
         if not self._ahead:
             self.deliver()
@@ -269,8 +285,12 @@ def _draws(base: Any, sampler: Any) -> Iterator[Any]:
     for log in sampler.draw_logs:
         log.begin()
     skipping = library("opacus.utils.uniform_sampler").DistributedUniformWithReplacementSampler
-    whole = issubclass(base, skipping)
-    for batch in _of_group(sampler) if whole else base.__iter__(sampler):
+    batches = _of_group(sampler) if issubclass(base, skipping) else base.__iter__(sampler)
+    while True:
+        for log in sampler.draw_logs:
+            log.require_own_coins(sampler)
+        if (batch := next(batches, None)) is None:
+            return
         for log in sampler.draw_logs:
             log.draw(Draw(len(batch), float(attributes(sampler).get("sample_rate", 1.0)), epoch))
         yield batch

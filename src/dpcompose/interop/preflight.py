@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -102,6 +103,10 @@ class StepHook(DrawLog):
         self._refused: Finding | None = None
         self._compared = self.stepping = False
         """Whether `pre_step` runs, which charges the noise that is added."""
+        self._released = False
+        """Whether gradients with noise wait for the step of the optimizer that Opacus wraps."""
+        self.clipped: list[Any] = []
+        """The norms of per-sample gradients that ghost clipping has read."""
         self._said: set[str] = set()
         super().__init__(strict=True)
         if self._loader is None:
@@ -120,11 +125,14 @@ class StepHook(DrawLog):
         self._noise: Any = optimizer.generator
         self._state: Any = None
         self._process = 0
+        self._module = making["module"]
         if not accountant.deterministic:
             self._own_randomness(optimizer)
         replace_method(optimizer, "pre_step", _pre_step)
         replace_method(optimizer, "add_noise", _add_noise)
+        replace_method(optimizer, "zero_grad", _zero_grad)
         optimizer.charging = self
+        _watch_steps()
 
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
@@ -147,12 +155,12 @@ class StepHook(DrawLog):
         Raises:
             UnsupportedError: If no bound is proved for the step.
         """
-        noise, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
+        self.added, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
         self.rows, reason = self._accountant.augmentations, ""
         refusal: UnsupportedError | None = None
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
         try:
-            self._look(optimizer, noise)
+            self._look(optimizer)
             reason = self._reason(counts, adds_noise)
             if self.strict and reason:
                 refusal = self._no_draw(reason).error
@@ -176,12 +184,30 @@ class StepHook(DrawLog):
             raise
         finally:
             self.stepping = False
-            for layer in layers_of(optimizer):  # otherwise they would count for the next step too
-                attributes(layer).pop("norm_sample", None)
+            for each in (
+                *layers_of(optimizer),
+                *optimizer.params,
+            ):  # they would count for the next step too
+                for name in ("norm_sample", "_norm_sample"):
+                    attributes(each).pop(name, None)
             self._state = None if self._state is None else self._noise.get_state()
         if released:
-            self._charge_step(noise)
+            self._charge_step(self.added)
+        self._released = released
         return released
+
+    def require_noise(self, optimizer: Any) -> None:
+        """Raise UnsupportedError before a step of an optimizer that would change this optimizer's
+        parameters by gradients without its noise.
+        """
+        private = self._optimizer()
+        released, self._released = self._released, False
+        if private is None or (released and optimizer is private.original_optimizer):
+            return
+        own = set(map(id, private.params))
+        if any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
+            raise finding("without_noise").error
+        self._released = released
 
     def _own_randomness(self, optimizer: Any) -> None:
         """Give an optimizer noise of its own, in each process, and its sampler coins of their own;
@@ -194,6 +220,7 @@ class StepHook(DrawLog):
             self._state = self._noise.get_state()
             if "generator" in attributes(self._loader.batch_sampler):
                 self._loader.batch_sampler.generator = fresh_generator()
+                self.own_coins(self._loader.batch_sampler.generator)
         else:
             self._noise = None
         self._process = os.getpid()
@@ -268,14 +295,16 @@ class StepHook(DrawLog):
             "no_draw", reason=reason, workers=workers if self._loader.num_workers else ""
         )
 
-    def _look(self, optimizer: Any, noise: float) -> None:
+    def _look(self, optimizer: Any) -> None:
         """Warn once of each finding; UnsupportedError if one of them leaves a step without a proved
         bound.
         """
         found = (
-            [] if self._said else [*_of_loader(self._loader, noise), *_of_optimizers(self.dataset)]
+            []
+            if self._said
+            else [*_of_loader(self._loader, self.added), *_of_optimizers(self.dataset)]
         )
-        found += [*_of_options(optimizer, self._loader)]
+        found += [*_of_options(optimizer, self._loader), *self._of_clipping(optimizer)]
         found += [] if self._is_own(optimizer) else [finding("seeded")]
         found += [finding("replaced")] if self._engine.accountant is not self._accountant else []
         if len(self.dataset) != self._length:
@@ -283,6 +312,20 @@ class StepHook(DrawLog):
         self._say(found)
         if self._refused is not None:
             raise self._refused.error
+
+    def _of_clipping(self, optimizer: Any) -> Iterator[Finding]:
+        """Findings about gradients that are clipped at more than the norm of the noise, or not at all."""
+        norms = attributes(optimizer).get("max_grad_norms")
+        norm = attributes(self._module).get("max_grad_norm") or optimizer.max_grad_norm
+        if norms is not None:
+            norm = library("torch").tensor(norms).norm(2).item()
+        if norm > optimizer.max_grad_norm:
+            yield finding("clipped_at", norm=norm, noise=optimizer.max_grad_norm)
+        norms = _norms(optimizer)
+        if any(each is not None for each in norms) and list(map(id, norms)) != list(
+            map(id, self.clipped)
+        ):
+            yield finding("not_clipped")
 
     def _say(self, findings: list[Finding]) -> None:
         new = [each for each in findings if each.name not in self._said]
@@ -351,7 +394,30 @@ def _pre_step(base: Any, optimizer: Any, closure: Any = None) -> Any:
 def _add_noise(base: Any, optimizer: Any) -> Any:
     if not optimizer.charging.stepping:
         raise finding("uncharged").error
+    optimizer.charging.added = float(optimizer.noise_multiplier)
     return base.add_noise(optimizer)
+
+
+def _zero_grad(base: Any, optimizer: Any, *arguments: Any, **named: Any) -> Any:
+    """Ghost clipping calls it after the pass that measures norms, and before the one that is clipped by them."""
+    optimizer.charging.clipped = _norms(optimizer)
+    return base.zero_grad(optimizer, *arguments, **named)
+
+
+def _norms(optimizer: Any) -> list[Any]:
+    """The norms of per-sample gradients that ghost clipping measured for each parameter, latest pass."""
+    return [attributes(each).get("_norm_sample") for each in optimizer.params]
+
+
+@cache
+def _watch_steps() -> None:
+    """Look at each step of any optimizer, before it is taken."""
+    library("torch.optim.optimizer").register_optimizer_step_pre_hook(_before_step)
+
+
+def _before_step(optimizer: Any, arguments: Any, named: Any) -> None:
+    for hook in list(HOOKS):
+        hook.require_noise(optimizer)
 
 
 def _shared(noise: float, times: int) -> float:
