@@ -569,7 +569,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
             Charge.of("world", {"epsilon": "0.1", "delta": "0"}, None, actor="Ada", key="one")
         ]
     },
-    "Account.ledger_charge": {"description": lambda: None, "delta": lambda: None},
     "Ledger.redeem": {"receipt": lambda: None},
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},

@@ -309,25 +309,12 @@ class Account:
             OverdrawnError: If it does not fit; no balance is changed.
             LedgerError: See `Ledger.charge`.
         """
-        asked = self.ledger_charge(
-            mechanism, actor=actor, key=key, delta=delta, description=description
-        )
-        (found,) = charge_together([(self, asked)])
+        quote = self.quote(mechanism, delta)
+        charge = quote.charge(actor=actor, key=key, description=description)
+        (found,) = charge_together([(self, charge)])
         if isinstance(found, DPComposeError):
             raise found
         return found
-
-    def ledger_charge(
-        self,
-        mechanism: Priced,
-        *,
-        actor: str,
-        key: str,
-        delta: NumericLiteral | None = None,
-        description: Mapping[str, Any] | None = None,
-    ) -> Charge:
-        """The charge that `charge` asks of the ledger, for `charge_together`."""
-        return self.quote(mechanism, delta).charge(actor=actor, key=key, description=description)
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Use up a receipt before any noise is drawn, wherever the ledger is; see `Ledger.redeem`."""

@@ -447,20 +447,17 @@ class BudgetArguments:
         if "epsilon" not in self.target:
             raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
 
-    def _budget(self) -> Budget | None:
+    def _budget(self) -> Filter | None:
         """The budget of a target; None if there is no target, in a scope that groups others."""
         if self.parameters:
             raise DomainError("filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}")
         if not self.target and self.filter is None and self.only is None:
             return None
         self._require_target()
-        target = {name: exact(name, text) for name, text in self.target.items()}
-        return Budget(
-            target["epsilon"],
-            target.get("delta", 0),
-            only=self.only,
-            reserve=target.get("mechanism_delta") or None,
-        )
+        target: dict[str, Any] = dict(self.target)
+        delta, kept = target.get("delta"), target.get("mechanism_delta", 0)
+        adjacency = Adjacency(self.adjacency)
+        return _filter_of(Budget, target["epsilon"], delta, kept, adjacency, self.only)
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""

@@ -385,7 +385,7 @@ class Ledger:
         """Charge the scopes of one tree in that order, with one commit: the receipt of each, or its refusal.
 
         Args:
-            charges: As `Account.ledger_charge` makes them, all below one top-level scope.
+            charges: As `Account.quote(...).charge` makes them, all below one top-level scope.
 
         Raises:
             DomainError: Something else than charges, or charges of several trees.
@@ -396,7 +396,9 @@ class Ledger:
             own = isinstance(each, Charge)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not own or root_of(each.path) != root_of(asked[0].path):
                 raise DomainError(
-                    "charges", each, "charges of one tree, as `Account.ledger_charge` makes them"
+                    "charges",
+                    each,
+                    "charges of one tree, as `Account.quote(...).charge` makes them",
                 )
         return [_receipt(each) for each in self.store.transact(asked)] if asked else []
 
