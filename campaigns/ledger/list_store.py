@@ -24,6 +24,7 @@ class ListStore:
     """Entries in lists, balances in a dictionary, one lock around both."""
 
     url: str = "lists"
+    source: None = None
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     _entries: defaultdict[str, list[tuple[str, str]]] = field(
         default_factory=lambda: defaultdict(list)

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from campaigns.ledger import failover
 from campaigns.ledger.failover import LARGE, SMALL, Pair, pair
@@ -236,8 +237,8 @@ def campaign(folder: Path, *, rounds: int, clients: int = 4, weakness: str = "sh
 
 
 def serve_weakly(ledger: str, people: str, port: int, weakness: str) -> None:
-    """One server of the service, on a store that may be broken."""
-    with WEAKNESSES[weakness]():
+    """One server of the service, on a store that may be broken; every refusal is an entry, so that the log has it."""
+    with WEAKNESSES[weakness](), patch("dpcompose.serve.service.RECORDED", 10**9):
         serve(ledger, people, port, "")
 
 

@@ -1,17 +1,24 @@
 """Callers who leave, never end or never begin: whoever else charges is answered, and the service stays small.
 
     python -m campaigns.service.strangers --rounds 200
+    python -m campaigns.service.strangers --seconds 60 [--connections 100]
 
 A server in a process of its own takes tokens of an issuer that does not answer. In each round one of these is drawn:
 requests that take long and are abandoned, headers without an end, connections that stay half open, tokens with a name
 of no key. After each an analyst charges the same tree and must be answered, headers must be refused and half-open
 connections closed, each within a time limit. In the end the server has few files open and has grown by little, and the
 log holds each acknowledged charge once. Each control takes one limit away and must be caught.
+
+With --seconds a stranger, an analyst and an auditor, each alone, ask what costs most over many connections for so long,
+half of the time without waiting for the answer; the server has one core, they and the clients have another. Printed are
+the times of another tenant's charges before, meanwhile, and from a second after they left, with the largest memory of
+the server and its processes.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
 import multiprocessing
@@ -27,12 +34,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from urllib.parse import quote
 
 from campaigns.service.kills import problems_of
 from dpcompose import Laplace
-from dpcompose.account import open_scope
-from dpcompose.ledger import Ledger, Receipt
-from dpcompose.serve import Identities, Role, Service
+from dpcompose.account import charge_together, open_scope
+from dpcompose.ledger import Checkpoint, Ledger, Receipt, SigningKey, VerifierKey
+from dpcompose.serve import Identities, Published, Role, Service
 
 CONTROLS = (
     "headers without an end",
@@ -48,8 +56,8 @@ LONG = " + ".join(f"Gaussian({5 + at / 7}).sampled(0.01)" for at in range(60))
 COST = Laplace(1000.0)
 
 
-def serve(ledger: str, people: str, port: int, control: str) -> None:
-    """The server; by a control, without one of its limits."""
+def serve(ledger: str, people: str, port: int, control: str, *signed: str) -> None:
+    """The server; by a control, without one of its limits; with a file of checkpoints and their key, on one core."""
     from dpcompose.serve import listening
     from dpcompose.serve.gate import Gate
     from dpcompose.serve.issuer import Issuer
@@ -66,7 +74,12 @@ def serve(ledger: str, people: str, port: int, control: str) -> None:
         mock.patch.object(Gate, "is_foreign", _never).start()
     issuer = Issuer("https://login.example/city", "budgets", read=_silent)
     service = Service(Ledger.open(ledger, create=False), Identities(Ledger.open(people), issuer))
-    listening.run(application(service, rate=1e9), host="127.0.0.1", port=port)
+    if signed:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        published = Published(Path(signed[0]), [VerifierKey.read(signed[1])])
+        service = Service(service.ledger, Identities(service.people.ledger), published)
+    rate = 200.0 if signed else 1e9
+    listening.run(application(service, rate=rate), host="127.0.0.1", port=port)
 
 
 def _never(*_: object) -> bool:
@@ -208,13 +221,13 @@ class Attack:
 
 
 @contextmanager
-def serving(ledger: str, people: str, control: str) -> Iterator[tuple[int, int]]:
+def serving(ledger: str, people: str, control: str, *signed: str) -> Iterator[tuple[int, int]]:
     """A server; its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = multiprocessing.get_context("spawn").Process(
-        target=serve, args=(ledger, people, port, control)
+        target=serve, args=(ledger, people, port, control, *signed)
     )
     process.start()
     try:
@@ -276,6 +289,183 @@ def run(rounds: int, *, seed: int = 0, control: str = "") -> tuple[Counter[str],
     return counts, found
 
 
+TREE, CHARGED = 4000, 8
+"""Entries of the tree that is asked for, and clients of the other tenant, who charge one after the other."""
+HALF_OPEN = b"POST /v1/charge HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{"
+
+
+def request(method: str, path: str, token: str, **fields: Any) -> bytes:
+    """A request as it is sent; the token is also that of the pages."""
+    body = json.dumps(fields) if method == "POST" else ""
+    head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncookie: dpcompose={token}\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+
+
+def crowd(port: int, who: str, token: str, connections: int, seconds: float) -> None:
+    """A process of one caller with so many connections, for so long."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    asyncio.run(_crowd(port, who, token, connections, seconds))
+
+
+async def _crowd(port: int, who: str, token: str, connections: int, seconds: float) -> None:
+    draw, end = random.Random(who), time.monotonic() + seconds
+
+    def drawn() -> bytes:
+        fields = {"scope": "city", "mechanism": LONG, "delta": "1e-7", "key": f"{draw.random()}"}
+        simple = {
+            **fields,
+            "mechanism": f"Laplace({draw.randrange(10**6, 10**7)}.0)",
+            "delta": None,
+        }
+        entry = draw.randrange(1, TREE)
+        return draw.choice(
+            {
+                "stranger": [
+                    request("POST", "/v1/charge", f"{draw.random()}", **simple),
+                    request("GET", "/?scope=city", f"{draw.random()}"),
+                    HALF_OPEN,
+                ],
+                "analyst": [
+                    *(
+                        request("POST", f"/v1/{each}", token, **fields)
+                        for each in ("price", "charge")
+                    ),
+                    request("POST", "/v1/charge", token, **simple),
+                    request("GET", "/v1/history?scope=city", token),
+                    request("GET", f"/?scope=city&mechanism={quote(LONG)}", token),
+                ],
+                "auditor": [
+                    request("GET", "/v1/verify?scope=city", token),
+                    request("GET", "/v1/entries?scope=city&words=nowhere", token),
+                    request("GET", f"/v1/proof?scope=city&entry={entry}", token),
+                    request("GET", "/v1/balances?scope=city", token),
+                    request("GET", "/?words=nowhere", token),
+                ],
+            }[who]
+        )
+
+    async def ask() -> None:
+        while time.monotonic() < end:
+            with suppress(OSError, TimeoutError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(drawn())
+                if draw.random() < 0.5:
+                    async with asyncio.timeout(max(end - time.monotonic(), 0.01)):
+                        await reader.read(65536)
+                writer.close()
+            await asyncio.sleep(0.01)
+
+    await asyncio.gather(*(ask() for _ in range(connections)))
+
+
+def charges(port: int, token: str, name: str, seconds: float) -> list[float]:
+    """The seconds that each charge of another tenant took; clients on the core of the attackers charge for so long."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+    async def client(number: int) -> list[float]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        taken, end = list[float](), time.monotonic() + seconds
+        while time.monotonic() < end:
+            fields = {"scope": "other", "mechanism": "Laplace(1000.0)"}
+            begun = time.monotonic()
+            writer.write(
+                request("POST", "/v1/charge", token, key=f"{name} {number} {begun}", **fields)
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split()[0]))
+            assert b" 200 " in head, head
+            taken.append(time.monotonic() - begun)
+            await asyncio.sleep(0.02)
+        writer.close()
+        return taken
+
+    async def every() -> list[float]:
+        every = await asyncio.gather(*map(client, range(CHARGED)))
+        return [each for own in every for each in own]
+
+    return asyncio.run(every())
+
+
+def memory(process: int) -> int:
+    """Kilobytes of a process and of those below it, each page counted once."""
+    below = Path(f"/proc/{process}/task").glob("*/children")
+    total = sum(memory(int(each)) for file in below for each in file.read_text().split())
+    with suppress(OSError):
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
+        total += int(text.partition("\nPss:")[2].split()[0])
+    return total
+
+
+def worked(process: int) -> float:
+    """Seconds of the processor that a process has used, those below it left out."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def percentile(times: list[float]) -> float:
+    """The 99th percentile, in milliseconds."""
+    return sorted(times)[len(times) * 99 // 100] * 1e3
+
+
+def crowds(connections: int, seconds: float) -> list[str]:
+    """Each caller alone; what was measured is printed, and every promise that was not kept returned."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    found: list[str] = []
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as pool:
+        url, file = f"{folder}/city.db", f"{folder}/people.db"
+        with Ledger.open(url) as ledger:
+            for path in ("city", "other"):
+                account = open_scope(
+                    ledger, path, epsilon=10**6, delta="1e-3", only="basic", actor="keeper"
+                )
+                own = [
+                    account.quote(COST, None).charge(actor="Eve", key=f"{number}", description={})
+                    for number in range(TREE if path == "city" else 0)
+                ]
+                charge_together([(account, each) for each in own]) if own else None
+            key = SigningKey.generate("campaign.example")
+            with ledger.moment() as moment:
+                note = Checkpoint.sign(moment.snapshot, "city", key).note
+            Path(folder, "signed").write_text(note, "utf-8")
+        with Ledger.open(file) as kept:
+            people = Identities(kept)
+            tokens = {
+                "stranger": "",
+                "analyst": people.invite("Eve", Role.ANALYST, "city"),
+                "auditor": people.invite("Cleo", Role.AUDITOR, "city"),
+            }
+            ada = people.invite("Ada", Role.ANALYST, "other")
+        signed = f"{folder}/signed", key.verifier.text
+        with serving(url, file, "", *signed) as (port, process):
+            own = port, ada
+            charges(*own, "warm", 1.0)
+            for who, token in tokens.items():
+                before = pool.submit(charges, *own, f"{who} before", seconds / 2).result()
+                attack = pool.submit(crowd, port, who, token, connections, seconds)
+                start, largest = worked(process), 0
+                meanwhile = pool.submit(charges, *own, who, seconds)
+                while not meanwhile.done():
+                    largest = max(largest, memory(process))
+                    time.sleep(0.2)
+                share = (worked(process) - start) / seconds
+                attack.result()
+                time.sleep(1.0)
+                after = pool.submit(charges, *own, f"{who} after", seconds / 4).result()
+                times = [percentile(each) for each in (before, meanwhile.result(), after)]
+                words = (
+                    "p99 of {} charges {:.0f} ms before, of {} {:.0f} meanwhile, of {} {:.0f} after"
+                )
+                counts = map(len, (before, meanwhile.result(), after))
+                shown = [each for pair in zip(counts, times, strict=True) for each in pair]
+                size = f"{largest / 1e3:.0f} MB, the server works {share:.0%} of the time"
+                print(f"{who}: {words.format(*shown)}; {size}", flush=True)
+                if times[1] > min(5 * times[0], 250) or largest > 300_000:
+                    found.append(f"{who}: {times[1]:.0f} ms, {largest} kB")
+    return found
+
+
 _CAUGHT_BY = {CONTROLS[0]: 1, CONTROLS[1]: 2, CONTROLS[2]: 0, CONTROLS[3]: 3}
 
 
@@ -285,7 +475,11 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--connections", type=int, default=100)
     asked = parser.parse_args()
+    if asked.seconds:
+        return bool(crowds(asked.connections, asked.seconds))
     counts, problems = run(asked.rounds, seed=asked.seed)
     print(
         f"{asked.rounds} rounds: {dict(counts)}; {len(problems)} problems {problems[:3]}",

@@ -6,7 +6,6 @@ import configparser
 import json
 import logging
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -231,41 +230,3 @@ def test_a_ledger_that_was_tampered_with_is_named_in_the_log(
         and b"entry 7" not in answer.body
         and "entry 7 of city" in caplog.text
     )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(shutil.which, ("bash", "curl", "seq"))), reason="the guide is typed into a shell"
-)
-def test_every_command_of_the_guide_runs(tmp_path: Path):
-    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
-    section = page.partition("## From nothing to fifty analysts")[2].partition("\n## ")[0]
-    typed = [
-        line[2:].partition("  #")[0]
-        for line in section.replace("\\\n", "").split("\n")
-        if line[:2] == "$ "
-    ]
-    assert len(typed) > 8 and "pip install" in typed[0]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    wait = (
-        f"for _ in $(seq 300); do curl -s localhost:{port}/metrics >wait && break; sleep 0.1; done"
-    )
-    program = tmp_path / "dpcompose"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dpcompose "$@"\n')
-    program.chmod(0o755)
-    lines = ["set -euo pipefail", f'PATH="{tmp_path}:$PATH"', "trap 'kill %1' EXIT"]
-    on_port = f"dpcompose serve --port {port} --ledger"
-    for line in typed[1:]:
-        asked = line.strip().replace("8000", str(port)).replace("dpcompose serve --ledger", on_port)
-        lines += [f"{asked} >log 2>&1 &", wait] if asked.endswith("--log") else [asked]
-    script = ["timeout", "100", "bash", "-c", "\n".join(lines)]
-    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (
-        done.stdout.count('"receipt"') == 1
-        and "Every hash, every decision and every balance agrees" in done.stdout
-    )
-    assert "Entry 3 is in the log" in done.stdout
-    assert len(set((tmp_path / "tokens.txt").read_text().split())) == 50

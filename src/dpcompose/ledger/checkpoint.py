@@ -360,12 +360,10 @@ class TiledTree:
     Args:
         snapshot: The log.
         root: Its top-level scope.
-        heed: Called before each row is read; an error of it ends the work.
     """
 
     snapshot: Log
     root: str
-    heed: Callable[[], object] = bool
     _tiles: dict[tuple[int, int], Sequence[bytes]] = field(
         default_factory=dict[tuple[int, int], Sequence[bytes]]
     )
@@ -389,7 +387,6 @@ class TiledTree:
     def _tile(self, level: int, number: int) -> Sequence[bytes]:
         """The hashes of a tile; of one that is not full those that are there."""
         if (level, number) not in self._tiles:
-            self.heed()
             tile, first = self.snapshot.tile(self.root, level, number), number * WIDTH
             if tile is not None:
                 hashes = tile.hashes

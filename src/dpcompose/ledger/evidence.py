@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -77,19 +77,13 @@ class Evidence:
         ledger.close_scope(path, actor=check.line("actor", actor), key=f"close {path}")
 
     @staticmethod
-    def prove_inclusion(
-        snapshot: Snapshot,
-        sequence: int,
-        checkpoint: Checkpoint,
-        progress: Callable[[], object] = bool,
-    ) -> str:
+    def prove_inclusion(snapshot: Snapshot, sequence: int, checkpoint: Checkpoint) -> str:
         """The text that shows, to who has the signer's key, that an entry is under the checkpoint.
 
         Args:
             snapshot: The log.
             sequence: The number of the entry.
             checkpoint: The signed one.
-            progress: Called before each entry is read; an error of it ends the proof.
 
         Raises:
             DomainError: The checkpoint does not reach that entry.
@@ -101,7 +95,7 @@ class Evidence:
                 sequence,
                 f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
             )
-        tree = _tree(snapshot, checkpoint, progress)
+        tree = _tree(snapshot, checkpoint)
         (record,) = snapshot.records(checkpoint.root, after=sequence - 1, limit=1)
         path = tree.hashes(inclusion_ranges(sequence - 1, 0, checkpoint.size))
         leaf = leaf_hash(record.body)
@@ -158,10 +152,8 @@ class Evidence:
             raise EvidenceError(str(error)) from None
 
 
-def _tree(
-    snapshot: Snapshot, checkpoint: Checkpoint, progress: Callable[[], object] = bool
-) -> TiledTree:
-    tree, size = TiledTree(snapshot, checkpoint.root, progress), checkpoint.size
+def _tree(snapshot: Snapshot, checkpoint: Checkpoint) -> TiledTree:
+    tree, size = TiledTree(snapshot, checkpoint.root), checkpoint.size
     whole = snapshot.head(checkpoint.root).sequence >= size
     if not (whole and tree.hashes([(0, size)]) == [checkpoint.root_hash]):
         raise _other_log(checkpoint)

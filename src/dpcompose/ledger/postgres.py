@@ -360,7 +360,7 @@ class PostgresReader:
 
     def __init__(self, url: str, *, reading: bool = True) -> None:
         self._pool = pool_of(url, reading=reading)
-        self.url = self._pool.url
+        self.url, self.source = self._pool.url, url
         self._process = os.getpid()
         self._closed = False
         try:

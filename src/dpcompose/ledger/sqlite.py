@@ -88,7 +88,7 @@ class SQLiteStore:
     _checks: type[CheckedFile] = CheckedFile
 
     def __init__(self, path: Path, *, create: bool, restored: bool = False) -> None:
-        self.url = str(path)
+        self.url = self.source = str(path)
         self._process = os.getpid()
         self._broken: StoreError | None = None
         with self._failures(_Progress()), ExitStack() as opened:
@@ -271,7 +271,7 @@ class SQLiteReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.url = str(path)
+        self.url = self.source = str(path)
         self._closed = False
         with failures(self.url):
             named, path = Path(os.path.abspath(path)), path.resolve()
@@ -328,7 +328,7 @@ class MemoryStore:
     Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
     """
 
-    url = "memory:"
+    url, source = "memory:", None
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(

@@ -97,6 +97,11 @@ class Store(Protocol):
         """Its name for messages."""
         ...
 
+    @property
+    def source(self) -> str | None:
+        """The URL that opens it, with its password; None where no other process can."""
+        ...
+
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide requests below one top-level scope, in their order; what is returned is durable.
 

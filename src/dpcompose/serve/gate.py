@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from threading import Lock
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -26,48 +25,18 @@ from dpcompose.errors import (
 from dpcompose.ledger import scope_path
 from dpcompose.serve import agreement, counter  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from dpcompose.serve.identity import PAGES, Identity, Permission
-from dpcompose.serve.queue import Queue, done, threads
+from dpcompose.serve.queue import Queue, RateLimit, done, threads
 from dpcompose.serve.request import ROUTES, Answer, Fields
 from dpcompose.serve.service import Service
 
 PERMISSIONS: Mapping[str, Permission] = {**ROUTES, **PAGES}
 """Every route by name. The application is built from this table, so no other route answers."""
 LARGEST_BODY = 65536
+AT_ONCE = 32
+"""Requests of one token that are read and worked on at once; charges that form batches are not counted."""
 TOO_MANY = "too many requests without a valid token; wait a minute"
 Work = Response | Callable[[], Response]
 """An answer, or the work that gives it and may take long."""
-
-
-@dataclass
-class RateLimit:
-    """A rate limit for each name: a number of requests per second, and of requests in a burst.
-
-    >>> limit = RateLimit(1.0, 2, clock=lambda: 0.0)
-    >>> [limit.admits("Ada") for _ in range(3)]
-    [True, True, False]
-    """
-
-    rate: float
-    burst: float
-    clock: Callable[[], float] = time.monotonic
-    _saved: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    _lock: Lock = field(default_factory=Lock)
-
-    def admits(self, name: str) -> bool:
-        """Whether the limit admits one more request of that name now."""
-        with self._lock:
-            now = self.clock()
-            if len(self._saved) > 10_000:
-                self._saved = {
-                    each: at
-                    for each, at in self._saved.items()
-                    if now - at[1] < self.burst / self.rate
-                }
-            saved, then = self._saved.get(name, (self.burst, now))
-            saved = min(self.burst, saved + (now - then) * self.rate)
-            admitted = saved >= 1.0
-            self._saved[name] = (saved - 1.0 if admitted else saved, now)
-            return admitted
 
 
 @dataclass(frozen=True)
@@ -89,6 +58,7 @@ class Gate:
     workers: Executor = field(default_factory=threads)
     queue: Queue = field(default_factory=Queue)
     statements: Queue = field(default_factory=lambda: Queue(16))
+    _asking: Counter[str] = field(default_factory=Counter[str])
 
     async def run(
         self,
@@ -104,11 +74,20 @@ class Gate:
             who = self.identified(caller_of(request), caller) if isinstance(caller, str) else caller
             return who, work(who)
 
-        who, found = await done(self.workers, begin)
-        if isinstance(found, Response):
-            return found
-        queue = self.statements if asks else self.queue
-        return await queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
+        token = caller if isinstance(caller, str) else caller.actor
+        if not self._asking[token] < AT_ONCE:  # before it costs a thread, or a look at the ledger
+            raise HTTPException(429, "too many of your requests at once; wait for an answer")
+        self._asking[token] += 1
+        try:
+            who, found = await done(self.workers, begin)
+            if isinstance(found, Response):
+                return found
+            queue = self.statements if asks else self.queue
+            return await queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
+        finally:
+            self._asking[token] -= 1
+            if not self._asking[token]:
+                del self._asking[token]
 
     async def identity_of(self, caller: str, token: str) -> Identity:
         """The identity that a token belongs to, read in a thread; see `identified`."""
@@ -153,7 +132,7 @@ class Gate:
         Raises:
             HTTPException: 403, if not.
         """
-        return ROUTES[name].answer(self.service, who, self.allowed(name, who, fields), fields)
+        return self.service.answer(name, who, self.allowed(name, who, fields), fields)
 
     def allowed(self, name: str, who: Identity, fields: Fields) -> str:
         """The scope of a request, if this identity may ask that of it.

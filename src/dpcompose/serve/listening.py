@@ -33,6 +33,7 @@ def run(app: ASGIApp, *, host: str, port: int) -> None:
         "timeout_graceful_shutdown": 5,
         "ws": "none",
     }
+    sys.setswitchinterval(0.0005)  # a thread that reads waits for one that charges, not the reverse
     uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=JoinedAnswers, **quiet)).run()
 
 

@@ -65,7 +65,6 @@ def page_for(
     service: Service,
     who: Identity,
     query: Mapping[str, str],
-    *,
     form: str = "",
     outcome: Mapping[str, str] | None = None,
 ) -> str:
@@ -137,7 +136,7 @@ class Pages:
             asked = dict(request.query_params)
 
             def page(who: Identity) -> Response:
-                page = page_for(self.gate.service, who, asked, form=form_of(token))
+                page = self.gate.service.read(page_for, who, asked, form_of(token))
                 return Response(page, media_type="text/html")
 
             return await self.gate.run(request, token, lambda who: partial(page, who))
@@ -159,7 +158,7 @@ class Pages:
                 raise HTTPException(403, "send the form from the page of this service")
             said, status = self._acted(who, fields)
             here = dict(parse_qsl(urlsplit(fields.get("here", "")).query))
-            page = page_for(self.gate.service, who, here, form=form_of(token), outcome=said)
+            page = self.gate.service.read(page_for, who, here, form_of(token), said)
             return Response(page, status, media_type="text/html")
 
         return await self.gate.run(request, token, lambda who: partial(answer, who))

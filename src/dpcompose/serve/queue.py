@@ -14,16 +14,17 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from multiprocessing.pool import Pool
 from threading import Lock
 from typing import Any
+from weakref import finalize
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from dpcompose.account import Account
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, StoreError, UnsupportedError
 from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Replay, root_of
 from dpcompose.mechanisms import parse
 from dpcompose.serve.request import Answer
@@ -110,8 +111,13 @@ LONGEST = 30.0
 
 @dataclass(eq=False)
 class Stop:
-    """The reason why work is to end early, once there is one."""
+    """The reason why work is to end early, once there is one.
 
+    Args:
+        waiting: Who waits for a turn, and waits no more then.
+    """
+
+    waiting: asyncio.Task[Any] | None
     error: Exception | None = None
 
     async def watch(self, request: Request) -> None:
@@ -125,6 +131,8 @@ class Stop:
             self.error = HTTPException(
                 503, f"no answer within {LONGEST:g} seconds; ask for less at once, or later"
             )
+        if self.waiting is not None:
+            self.waiting.cancel()
 
     def heeded(self, work: Callable[[], Any]) -> Any:
         """Do work that calls `heed`."""
@@ -146,6 +154,44 @@ def heed() -> None:
         raise stop.error
 
 
+@dataclass
+class RateLimit:
+    """A rate limit for each name: a number of units per second, and of units in a burst.
+
+    >>> limit = RateLimit(1.0, 2, clock=lambda: 0.0)
+    >>> [limit.admits("Ada") for _ in range(3)]
+    [True, True, False]
+    """
+
+    rate: float
+    burst: float
+    clock: Callable[[], float] = time.monotonic
+    _saved: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    _lock: Lock = field(default_factory=Lock)
+
+    def admits(self, name: str, units: float = 1.0) -> bool:
+        """Whether the limit admits so many more units of that name now; then they are taken."""
+        with self._lock:
+            saved, now = self._now(name)
+            admitted = saved >= units
+            self._saved[name] = (saved - units if admitted else saved, now)
+            return admitted
+
+    def take(self, name: str, units: float) -> None:
+        """Take units that were used; the name may owe some."""
+        with self._lock:
+            saved, now = self._now(name)
+            self._saved[name] = (saved - units, now)
+
+    def _now(self, name: str) -> tuple[float, float]:
+        now = self.clock()
+        if len(self._saved) > 10_000:
+            full = self.burst / self.rate
+            self._saved = {each: at for each, at in self._saved.items() if now - at[1] < full}
+        saved, then = self._saved.get(name, (self.burst, now))
+        return min(self.burst, saved + (now - then) * self.rate), now
+
+
 @dataclass(eq=False)
 class Queue:
     """A queue of long work: a limited number of jobs run at once, at most one for each name.
@@ -154,11 +200,13 @@ class Queue:
         running: At once.
         each: Requests of one name that wait or are worked on.
         most: Requests of all names.
+        units: Seconds of work of one name: two minutes at once, and half of the time.
     """
 
-    running: int = 4
+    running: int = 2
     each: int = 8
     most: int = 256
+    units: RateLimit = field(default_factory=lambda: RateLimit(0.5, 120.0))
     _counts: Counter[str] = field(default_factory=Counter[str])
     _names: dict[str, asyncio.Lock] = field(default_factory=dict[str, asyncio.Lock])
     _turns: asyncio.Semaphore = field(init=False)
@@ -172,7 +220,7 @@ class Queue:
         """Run a job when its turn comes, while the client stays connected; names take turns, so none delays the others.
 
         Raises:
-            HTTPException: 429 or 503: too many wait, or this one waited too long.
+            HTTPException: 429 or 503: too many wait, this one waited too long, or its name had its share of work.
         """
         if not self._counts[name] < self.each:
             raise HTTPException(
@@ -180,12 +228,25 @@ class Queue:
             )
         if not self._counts.total() < self.most:
             raise HTTPException(503, "too many requests wait for their turn; ask again")
+        if not self.units.admits(name, 0.0):
+            raise HTTPException(
+                429, "your requests took more work than your share; ask again in a minute"
+            )
         self._counts[name] += 1
-        stop = Stop()
+        stop = Stop(asyncio.current_task())
         left = asyncio.create_task(stop.watch(request))
         try:
             async with self._names.setdefault(name, asyncio.Lock()), self._turns:
-                return await done(workers, partial(stop.heeded, work))
+                stop.waiting, start = None, self.units.clock()
+                try:
+                    return await done(workers, partial(stop.heeded, work))
+                finally:
+                    self.units.take(name, self.units.clock() - start)
+        except asyncio.CancelledError:
+            if stop.waiting is None or stop.error is None:
+                raise
+            stop.waiting.uncancel()
+            raise stop.error from None
         finally:
             left.cancel()
             self._counts[name] -= 1
@@ -193,47 +254,110 @@ class Queue:
                 del self._counts[name], self._names[name]
 
 
-Computed = tuple[float, Amounts, Mapping[str, Any]]
-"""Seconds of work, a price, and the description of a charge at that price."""
 MEMORY = 4 << 30
-"""Bytes that such a process may use."""
-_idle: list[Pool] = []
-"""Processes that wait for work, each in a pool of its own, so that it can be ended by itself."""
+"""Bytes that a process for long work may use."""
+State = dict[str, Any]
+_state: State = {}
+"""Kept by such a process from one piece of work to the next."""
+_idle: list[Process] = []
+"""Processes that wait for work."""
 
 
-def computed(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
-    """The price of a mechanism.
+@dataclass(eq=False)
+class Process:
+    """A process for long work, which is ended as soon as nobody waits for it; `inline`: in this thread instead."""
 
-    Raises:
-        DPComposeError: It has none.
-        HTTPException: Nobody waits for it any more.
-    """
-    try:
-        pool = _idle.pop()
-    except IndexError:
-        pool = multiprocessing.get_context("spawn").Pool(1, _yield_to_charges)
-    try:
-        answer = pool.apply_async(_compute, (account.detached(), mechanism, delta))
-        while not answer.ready():
-            heed()
-            answer.wait(0.1)
-    except BaseException:
-        pool.terminate()
-        raise
-    _idle.append(pool)
-    return answer.get()
+    inline: bool = False
+    state: State = field(default_factory=State)
+
+    @classmethod
+    def take(cls) -> Process:
+        """One that waits for work, or a new one; the thread itself within such a process."""
+        try:
+            return cls(inline=True, state=_state) if _state else _idle.pop()
+        except IndexError:
+            return cls()
+
+    @cached_property
+    def _pool(self) -> Pool:
+        method = "spawn" if sys.platform == "win32" else "forkserver"
+        context = multiprocessing.get_context(method)
+        if method == "forkserver":  # a process then costs a fork, and shares its memory
+            context.set_forkserver_preload(["dpcompose.serve.pages", "dpcompose.adaptive"])
+        pool = context.Pool(1, _begin)
+        finalize(self, pool.terminate)
+        return pool
+
+    def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What the work returns; its first argument is a state that the process keeps.
+
+        Raises:
+            HTTPException: Nobody waits for it any more.
+        """
+        if self.inline:
+            return work(self.state, *arguments)
+        try:
+            answer = self._pool.apply_async(_worked, (work, arguments))
+            while not answer.ready():
+                heed()
+                answer.wait(0.1)
+        except BaseException:
+            self.end()
+            raise
+        try:
+            return answer.get()
+        except Exception:  # of the work, which has ended
+            self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Let others use the process."""
+        if not self.inline:
+            _idle.append(self)
+
+    def end(self) -> None:
+        """End the process, with what it keeps."""
+        if not self.inline:
+            self._pool.terminate()
 
 
-def _yield_to_charges() -> None:
+def _begin() -> None:
+    _state["inside"] = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":
         import resource
 
-        os.nice(10)
+        os.nice(10)  # charges come first
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def _compute(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
+def _worked(work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return work(_state, *arguments)
+    except StoreError:  # the next piece of work connects again
+        _state.clear()
+        _state["inside"] = True
+        raise
+
+
+def elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
+    """What the work returns, done by another process; see `Process.run`."""
+    process = Process.take()
+    found = process.run(work, *arguments)
+    process.give_back()
+    return found
+
+
+Computed = tuple[float, Amounts, Mapping[str, Any]]
+"""Seconds of work, a price, and the description of a charge at that price."""
+
+
+def computed(account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
+    """The price of a mechanism; raises DPComposeError if it has none."""
+    return elsewhere(_compute, account.detached(), mechanism, delta)
+
+
+def _compute(_: State, account: Account, mechanism: str, delta: str | Fraction | None) -> Computed:
     start = time.perf_counter()
     try:
         quote = account.quote(parse(mechanism), delta)
@@ -249,8 +373,8 @@ WINDOW = 5000
 MOST_ENTRIES = 1000
 FOLLOWED = 20_000
 """Entries that one request of a verification follows."""
-RUNNING = 4
-"""Verifications that are remembered; each remembers the keys of its tree."""
+RUNNING = 2
+"""Verifications that go on from request to request, each in a process that has the keys of its tree."""
 
 
 @dataclass(frozen=True)
@@ -293,45 +417,58 @@ class Verifier:
     """Follows the chain of a tree, some entries for each request."""
 
     ledger: Ledger
-    _running: OrderedDict[tuple[str, str], Replay] = field(
-        default_factory=OrderedDict[tuple[str, str], Replay]
+    step: int = FOLLOWED
+    _running: OrderedDict[tuple[str, str], Process] = field(
+        default_factory=OrderedDict[tuple[str, str], Process]
     )
     _lock: Lock = field(default_factory=Lock)
 
-    def follow(self, actor: str, root: str, after: int) -> Answer:
-        """Follow the entries after the number that was asked, 0 for all from the first; say how far that is.
+    def follow(self, actor: str, root: str, after: int | None) -> Answer:
+        """Follow entries after the number that was asked, 0 for some from the first; None for all. Say how far that is.
 
         Only an answer with `done` says that the tree agrees: with its hashes, its rules, and its balances.
 
         Raises:
             DomainError: That number is not where this server stopped.
         """
+        source = self.ledger.store.source
         with self._lock:
-            replay = self._running.pop((actor, root), None) if after else Replay(root)
-        if replay is None or replay.last.sequence != after:
-            raise DomainError(
-                "after", after, "where this server stopped for you", "Begin again at 0"
-            )
-        found = self._followed(replay, root)
-        if "followed" in found:
-            with self._lock:
-                self._running[actor, root] = replay
-                while len(self._running) > RUNNING:
-                    self._running.popitem(last=False)
+            process = self._running.pop((actor, root), None) if after else None
+        if process is None:
+            process = Process(inline=True) if source is None else Process.take()
+        found = process.run(_follow, source or self.ledger, root, after, self.step)
+        if after is None or "followed" not in found:
+            process.give_back()
+            return found
+        with self._lock:
+            self._running[actor, root] = process
+            while len(self._running) > RUNNING:
+                self._running.popitem(last=False)[1].end()
         return found
 
-    def follow_all(self, root: str) -> Answer:
-        """Follow the entries of a tree to the last one."""
-        replay = Replay(root)
-        while "followed" in (found := self._followed(replay, root)):
-            pass
-        return found
 
-    def _followed(self, replay: Replay, root: str) -> Answer:
-        with self.ledger.moment() as moment:
+def ledger_of(state: State, source: str | Ledger) -> Ledger:
+    """The ledger that a process reads, opened once."""
+    if isinstance(source, Ledger):
+        return source
+    if source not in state:
+        state[source] = Ledger.open(source, read_only=True)
+    return state[source]
+
+
+def _follow(state: State, source: str | Ledger, root: str, after: int | None, step: int) -> Answer:
+    replay = state.pop("replay", None) if after else Replay(root)
+    if replay is None or (replay.root, replay.last.sequence) != (root, after or 0):
+        raise DomainError("after", after, "where this server stopped for you", "Begin again at 0")
+    while True:
+        with ledger_of(state, source).moment() as moment:
             end = moment.snapshot.head(root)
-            agrees = replay.follow_on(moment.snapshot, FOLLOWED, heed)
-        found = {"agrees": agrees, "entries": end.sequence}
+            agrees = replay.follow_on(moment.snapshot, step, heed)
+        found: Answer = {"agrees": agrees, "entries": end.sequence}
         if replay.last.sequence >= end.sequence:
             return {**found, "done": True, "hash": end.hash}
-        return {**found, "done": False, "followed": replay.last.sequence} if agrees else found
+        if not agrees:
+            return {**found, "done": False}
+        if after is not None:
+            state["replay"] = replay
+            return {**found, "done": False, "followed": replay.last.sequence}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -32,7 +32,6 @@ from dpcompose.ledger import (
     Entry,
     Evidence,
     Ledger,
-    Left,
     Moment,
     Receipt,
     SetFact,
@@ -45,7 +44,7 @@ from dpcompose.ledger import (
 )
 from dpcompose.mechanisms import kinds, parse
 from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
-from dpcompose.serve.queue import Verifier, computed, heed, page
+from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, page
 from dpcompose.serve.request import (
     ROUTES,
     After,
@@ -122,7 +121,7 @@ class Published:
         root = root_of(scope)
         for record in moment.snapshot.records(root, after=entry - 1, limit=1):
             if record.sequence == entry and is_at_or_below(record.scope, scope):
-                return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root), heed)
+                return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root))
         raise DomainError("entry", entry, f"the number of an entry of {scope!r}")
 
 
@@ -229,6 +228,22 @@ class Service:
                 self._accounts.clear()
             found = self._accounts[path] = Account(self.ledger, scope=path)
         return found
+
+    def read(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What the work reads of a service, which is its first argument.
+
+        A process of its own does it, which opened the ledger for reading; this thread, if the ledger is in memory.
+        """
+        source = self.ledger.store.source
+        if source is None:
+            return work(self, *arguments)
+        return elsewhere(_read, source, self.published, work, arguments)
+
+    def answer(self, name: str, who: Identity, scope: str, fields: Fields) -> Answer:
+        """The answer of a route to an identity that may ask it; raises what the route raises."""
+        if ROUTES[name].reads and ROUTES[name].method == "GET" and name != "verify":
+            return self.read(_answer, name, who, scope, fields)
+        return _answer(self, name, who, scope, fields)
 
     @cached_property
     def verifier(self) -> Verifier:
@@ -382,7 +397,8 @@ class Service:
     @route("GET", *Role)
     def left(self, who: Identity, scope: str) -> Answer:
         """The most that a charge could still ask, what others reserved left aside."""
-        return {"left": self.left_in([scope])[scope].amounts.texts()}
+        with self.ledger.moment() as moment:
+            return {"left": moment.left([scope])[scope].amounts.texts()}
 
     def ready(self) -> list[str]:
         """Warnings of a ledger that takes charges; raises StoreError where it cannot be used."""
@@ -407,11 +423,6 @@ class Service:
                     lines += [f"dpcompose_spent{labels} {spent!r}\n"]
                     lines += [f"dpcompose_left{labels} {float(amount.fraction)!r}\n"]
         return lines
-
-    def left_in(self, paths: Sequence[str]) -> dict[str, Left]:
-        """The amounts left now in each of these scopes, for an answer and for a page alike."""
-        with self.ledger.moment() as moment:
-            return moment.left(paths)
 
     @route("GET", Role.ANALYST, reads=True)
     def history(self, who: Identity, scope: str, *, before: Before = None) -> Answer:
@@ -457,8 +468,6 @@ class Service:
     def verify(self, who: Identity, scope: str, *, after: After = None) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
-        if after is None:
-            return self.verifier.follow_all(root)
         return self.verifier.follow(who.actor, root, after)
 
     @route("GET", Role.KEEPER, Role.AUDITOR)
@@ -547,6 +556,23 @@ class Service:
     def revoke(self, who: Identity, scope: str, *, name: Name) -> Answer:
         """Revoke the tokens that a name has for exactly that scope."""
         return {"revoked": self.people.revoke(name, scope, by=who.actor)}
+
+
+def _read(
+    state: State,
+    source: str,
+    published: Published | None,
+    work: Callable[..., Any],
+    arguments: Sequence[Any],
+) -> Any:
+    ledger, service = ledger_of(state, source), state.get("service")
+    if service is None or service.ledger is not ledger or service.published != published:
+        service = state["service"] = Service(ledger, Identities(ledger), published)
+    return work(service, *arguments)
+
+
+def _answer(service: Service, name: str, who: Identity, scope: str, fields: Fields) -> Answer:
+    return ROUTES[name].answer(service, who, scope, fields)
 
 
 _WORDS = frozenset(ROUTES["open"].fields)

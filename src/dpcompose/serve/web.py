@@ -32,7 +32,6 @@ from dpcompose.ledger import Charge, Receipt, root_of, scope_path
 from dpcompose.serve.gate import (
     PERMISSIONS,
     Gate,
-    RateLimit,
     Work,
     body_of,
     caller_of,
@@ -41,7 +40,7 @@ from dpcompose.serve.gate import (
 )
 from dpcompose.serve.identity import PAGES, Identity
 from dpcompose.serve.pages import Pages
-from dpcompose.serve.queue import Together, done
+from dpcompose.serve.queue import RateLimit, Together, done
 from dpcompose.serve.request import ROUTES, Fields, document
 from dpcompose.serve.service import Service, receipted
 
