@@ -144,8 +144,12 @@ def words_of(page: str) -> int:
 
 
 def counted() -> dict[str, int]:
-    """The words of each English page that was built, the most first."""
-    pages = [page for page in SITE.rglob("*.html") if "zh" not in page.relative_to(SITE).parts]
+    """The words of each English page that was built, the most first; lessons are a course, and apart."""
+    pages = [
+        page
+        for page in SITE.rglob("*.html")
+        if not {"zh", "lessons"} & {*page.relative_to(SITE).parts}
+    ]
     words = {page.relative_to(SITE).as_posix(): words_of(page.read_text("utf-8")) for page in pages}
     return dict(sorted(words.items(), key=lambda each: -each[1]))
 

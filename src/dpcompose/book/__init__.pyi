@@ -1,3 +1,4 @@
+from .exercises import LESSONS as LESSONS, Exercise as Exercise, Lesson as Lesson
 from .statement import Parameter as Parameter, Statement as Statement
 from .statements import ELSEWHERE as ELSEWHERE, STATEMENTS as STATEMENTS
 from .theorems import (

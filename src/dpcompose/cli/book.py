@@ -15,7 +15,7 @@ from dpcompose.cli.output import DONE, REFUSED, Progress, announce, error_bounda
 from dpcompose.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
-    from dpcompose.book import Parameter, Statement
+    from dpcompose.book import Lesson, Parameter, Statement
     from dpcompose.experiment import Adversary, Experiment
     from dpcompose.plan import Plan
     from dpcompose.values import Orientation
@@ -61,6 +61,24 @@ def theorem(
     return Result.of(statement, values, rows)
 
 
+@command("json", "csv", doing=None)
+def exercise(words: list[str], lesson: Annotated[int, ARGUMENT]) -> Result:
+    """Print the exercises of a LESSON, or check answers to them: dpcompose exercise 3 --a 0.14 --d 1/8.
+
+    Each answer is compared with what the library computes; three digits are enough. Exit status 1 if one is wrong.
+
+    Args:
+        lesson (LESSON): Its number.
+    """
+    from dpcompose.book import LESSONS
+
+    if lesson not in LESSONS:
+        raise DomainError("LESSON", lesson, f"one of {', '.join(map(str, LESSONS))}")
+    chosen = LESSONS[lesson]
+    verdicts = chosen.checked(answers := _values(chosen, words))
+    return Result.of(chosen, answers, verdicts, status=REFUSED if False in verdicts else DONE)
+
+
 def _named(words: str, names: list[str]) -> str:
     """The name of the statement that the book calls so, in English or Chinese: "Theorem 3.20", "3.20", "例3.7"."""
     plain = " ".join(unicodedata.normalize("NFKC", words).lower().removesuffix("节").split())
@@ -74,7 +92,7 @@ def _named(words: str, names: list[str]) -> str:
     raise DomainError("NUMBER", words, f"one of {', '.join(same or names)}")
 
 
-def _values(statement: Statement, words: list[str]) -> dict[str, float | list[float]]:
+def _values(statement: Statement | Lesson, words: list[str]) -> dict[str, float | list[float]]:
     """The parameters among the words `--name value` or `--name=value`; one that takes many may come again."""
     takes = {parameter.name: parameter for parameter in statement.parameters}
     found: dict[str, float | list[float]] = {}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "account": "plan account", "calibrate": "plan calibrate", "compare": "plan compare",
-    "theorem": "book theorem", "experiment": "book experiment", "release": "release release",
+    "theorem": "book theorem", "exercise": "book exercise", "experiment": "book experiment", "release": "release release",
     "ask": "ask ask",
     "import": "plan import_document", "serve": "serve serve",
     "statement write": "statement write_statement", "statement verify": "statement verify", "adaptive advise": "plan advise",

@@ -16,8 +16,9 @@ _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
     "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
     "AuditResult": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
-    "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Receipt": "ledger receipt",
-    "Balance": "ledger balance", "[Balance]": "ledger tree", "Entry": "ledger entry", "[Entry]": "ledger log",
+    "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Lesson": "theorem lesson",
+    "Receipt": "ledger receipt", "Balance": "ledger balance", "[Balance]": "ledger tree",
+    "Entry": "ledger entry", "[Entry]": "ledger log",
     "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
     "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account risk",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, below, members, trimmed
 
 if TYPE_CHECKING:
-    from dpcompose.book import Statement
+    from dpcompose.book import Lesson, Statement
 
 Values = Mapping[str, Any]
 Rows = Sequence[tuple[str, float]]
@@ -71,4 +71,35 @@ def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
             }
             for statement in statements
         ]
+    }
+
+
+def lesson_page(lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]) -> Page:
+    """The exercises of a lesson, each with the verdict on its answer or, if that is wrong, a hint."""
+    rows = tuple(
+        (
+            each.name,
+            each.meaning,
+            "" if right is None else "right" if right else f"Not yet: {each.hint}",
+        )
+        for each, right in zip(lesson.parameters, verdicts, strict=True)
+    )
+    table = PageTable("Exercises", headings("", "~question", "~your answer"), rows)
+    done, number = sum(map(bool, verdicts)), lesson.number
+    headline = f"Lesson {number}, {lesson.title}: {done} of {len(rows)} answers are right"
+    following = f"dpcompose exercise {number} --a NUMBER checks an answer"
+    following, tone = ("", "good") if done == len(rows) else (following, "plain")
+    return Page(f"Lesson {number}", headline, tone, (), (table,), following=following)
+
+
+def lesson_document(
+    lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]
+) -> dict[str, Any]:
+    """The same for a machine."""
+    rows = zip(lesson.parameters, verdicts, strict=True)
+    return members(lesson, "number title") | {
+        "answers": dict(answers),
+        "exercises": [
+            {"letter": each.name, "question": each.meaning, "right": right} for each, right in rows
+        ],
     }
