@@ -63,7 +63,8 @@ LINES = [
 ERRORS = [
     "account nowhere.toml", "account", "compare", "compare nowhere.toml", "compare small.toml --delta 1 --epsilon 1",
     "calibrate small.toml --vary x --epsilon 1 --delta 1e-6", "theorem 9.99",
-    "theorem 3.20", "exercise 9", "experiment greedy", "experiment nobody small.toml", "adaptive advise nowhere.toml --epsilon 1",
+    "theorem 3.20", "exercise 9", "experiment greedy", "experiment nobody small.toml",
+    "adaptive advise nowhere.toml --epsilon 1",
     "statement small.toml", "statement verify nowhere.json", "import nowhere.json", "ledger show nowhere", "ledger log nowhere",
     "ledger scope /", "ledger charge world", "ledger charge nowhere --cost rho=1 --key x", "ledger redeem nowhere.json",
     "ledger price nowhere small.toml", "ledger exposure nowhere --delta 1", "ledger verify --anchor nowhere",
