@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose.contour import (
     LineReading,
@@ -36,6 +37,7 @@ from dpcompose.numerics import Reals, U, exp_or_inf
 from dpcompose.values import Bound, Certificate
 
 Rows = Sequence[tuple[SampledGaussianLoss, int]]
+Mask = NDArray[np.bool_]
 
 
 class Plan(NamedTuple):
@@ -108,7 +110,7 @@ class Guess:
         )
         return float(np.logaddexp(log_near, math.log(max(tail, 1e-320)))), float(orders[at])
 
-    def _level(self, x: float, orders: Reals, below_cuts: Sequence[Reals]) -> Reals:
+    def _level(self, x: float, orders: Reals, below_cuts: Sequence[Mask]) -> Reals:
         """log of the moment of every order times e^(-order x), of the chosen points of each row."""
         level = -orders * x
         if self.symmetric is not None:
