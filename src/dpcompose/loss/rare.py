@@ -193,19 +193,8 @@ class Split:
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
         width = _width(loss, self.plan.order, sampled_weight)
         at = min(at, rare + 6 * width)
-        low = self._lowest(loss)
-        return Cuts(
-            noise=s,
-            rate=q,
-            times=times,
-            ulps=loss.ulps,
-            at=at,
-            low=min(low, at),
-            width=width,
-            order=self.plan.order,
-            frequency=self.plan.frequency,
-            shifted=self.plan.shifted,
-        )
+        ends, lines = (at, min(self._lowest(loss), at)), (self.plan.order, self.plan.frequency)
+        return Cuts(s, q, times, loss.ulps, *ends, width, *lines, shifted=self.plan.shifted)
 
     def _lowest(self, loss: SampledGaussianLoss) -> float:
         """Where a loss is `bottom`, or far to the left."""
