@@ -387,10 +387,12 @@ def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
     kept = ~np.isnan(ratio)  # what one loss takes from P, another one may take from Q
     rows = [tuple(row[kept].tolist()) for row in (upper, lower, ratio)]
     log_upper = tuple(logs[kept].tolist()) if faint else ()
-    errors = (relative_error + 16 * U * -least if faint else relative_error), omitted
-    return AtomicLoss(
-        Atoms(*rows, None, *errors, log_ratio_relative_error=ratio_error, log_upper=log_upper)
+    relative_error += 16 * U * -least if faint else 0.0
+    masses, errors = (rows[0], rows[1]), (relative_error, omitted)
+    table = Atoms(
+        *masses, rows[2], None, *errors, log_ratio_relative_error=ratio_error, log_upper=log_upper
     )
+    return AtomicLoss(table)
 
 
 def _counts(times: int, kinds: int) -> Reals:

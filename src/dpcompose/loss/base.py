@@ -185,7 +185,7 @@ class Loss:
 
 _Member = TypeVar("_Member", bound=Loss)
 _Key = TypeVar("_Key", bound=Hashable)
-_Row = TypeVar("_Row")
+_Rows = TypeVar("_Rows")
 
 
 def alike(
@@ -203,9 +203,10 @@ def by_family(group: Iterable[tuple[Loss, int]]) -> dict[type[Loss], list[tuple[
     return alike(group, type)
 
 
-def blocks(rows: Sequence[_Row], size: int) -> list[Sequence[_Row]]:
-    """The rows in blocks of at most `size`."""
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
+def blocks(rows: _Rows, size: int) -> list[_Rows]:
+    """The rows, a list or an array, in blocks of at most `size`."""
+    every: Any = rows
+    return [every[at : at + size] for at in range(0, len(every), size)]
 
 
 def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:

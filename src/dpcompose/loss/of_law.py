@@ -101,7 +101,7 @@ def _cached(law: Law) -> Any:
 def _table(law: laws.Atoms) -> Atoms:
     """Return the atoms that a law of listed outcomes states."""
     lattice, formula = law.lattice, law.formula
-    stated = {**vars(law), "lattice": lattice and Lattice(*lattice)}
+    stated: dict[str, Any] = {**vars(law), "lattice": lattice and Lattice(*lattice)}
     del stated["formula"]
     return Atoms(**stated, law=formula and loss_of(formula))
 

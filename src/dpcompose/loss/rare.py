@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose.contour import (
     LineReading,
@@ -36,6 +37,7 @@ from dpcompose.numerics import Reals, U, exp_or_inf
 from dpcompose.values import Bound, Certificate
 
 Rows = Sequence[tuple[SampledGaussianLoss, int]]
+Mask = NDArray[np.bool_]
 
 
 class Plan(NamedTuple):
@@ -108,7 +110,7 @@ class Guess:
         )
         return float(np.logaddexp(log_near, math.log(max(tail, 1e-320)))), float(orders[at])
 
-    def _level(self, x: float, orders: Reals, below_cuts: Sequence[Reals]) -> Reals:
+    def _level(self, x: float, orders: Reals, below_cuts: Sequence[Mask]) -> Reals:
         """log of the moment of every order times e^(-order x), of the chosen points of each row."""
         level = -orders * x
         if self.symmetric is not None:
@@ -191,19 +193,8 @@ class Split:
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
         width = _width(loss, self.plan.order, sampled_weight)
         at = min(at, rare + 6 * width)
-        low = self._lowest(loss)
-        return Cuts(
-            noise=s,
-            rate=q,
-            times=times,
-            ulps=loss.ulps,
-            at=at,
-            low=min(low, at),
-            width=width,
-            order=self.plan.order,
-            frequency=self.plan.frequency,
-            shifted=self.plan.shifted,
-        )
+        ends, lines = (at, min(self._lowest(loss), at)), (self.plan.order, self.plan.frequency)
+        return Cuts(s, q, times, loss.ulps, *ends, width, *lines, shifted=self.plan.shifted)
 
     def _lowest(self, loss: SampledGaussianLoss) -> float:
         """Where a loss is `bottom`, or far to the left."""
