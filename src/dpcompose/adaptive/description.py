@@ -52,19 +52,19 @@ def one_theorem(kind: str, *values: Number, **named: Number) -> Budget:
     return Budget.of_theorem(KINDS[kind](numbers.popitem()[1], delta, order))
 
 
-def for_target(kind: str, epsilon: Fraction, delta: Fraction, kept: Fraction) -> Budget:
-    """The budget of one theorem alone for a target, in the parameters that a ledger has for it, `kept` for charges.
+def for_target(kind: str, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Budget:
+    """The budget of one theorem alone for a target, in the parameters that a ledger has for it, `reserve` for charges.
 
     A scope that is opened again by the same words is the same scope, so this is what those words have always meant.
     """
     if kind == "advanced":
-        return one_theorem(kind, epsilon, delta, delta - kept)
+        return one_theorem(kind, epsilon, delta, delta - reserve)
     ends = rounded_down(epsilon), rounded_down(delta)
     only = Budget(
         epsilon,
         delta,
         only=KINDS[kind].name,
-        reserve=kept or None,
+        reserve=reserve or None,
         orders=(best_order(*ends),) if kind == "renyi" and all(ends) else None,
     )
     return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
