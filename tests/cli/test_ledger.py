@@ -207,6 +207,17 @@ def test_a_bare_epsilon_is_a_promise(ask: Ask) -> None:
     assert "Nothing was spent; ask for less" in refused and "a defect" not in refused
 
 
+def test_a_plan_charged_to_a_budget_reads_in_percent_of_it(ask: Ask) -> None:
+    """Six currencies say nothing to who charges a plan; the document has them all."""
+    ask("scope --ledger l.db city --epsilon 1 --delta 1e-6")
+    priced = ask("price --ledger l.db city plan.toml")
+    charged = ask("charge --ledger l.db city plan.toml --key a")
+    for page in (priced, charged):
+        assert "% of the budget" in page and "renyi" not in page and "mu squared" not in page
+    document = json.loads(ask("charge --ledger l.db city plan.toml --key a --json"))
+    assert "mu squared" in document["cost"] and "mu squared" in document["left"]
+
+
 def test_closing(ask: Ask) -> None:
     assert "closed" in ask("close --ledger l.db world/sales")
     assert "closed" in ask(

@@ -53,7 +53,7 @@ def one_theorem(kind: str, *values: Number, **named: Number) -> Budget:
 
 
 def for_target(kind: str, epsilon: Fraction, delta: Fraction, reserve: Fraction) -> Budget:
-    """The budget of one theorem alone for a target, in the parameters that a ledger has for it, with a reserve for charges.
+    """The budget of one theorem alone for a target, in the parameters that a ledger has for it, `reserve` for charges.
 
     A scope that is opened again by the same words is the same scope, so this is what those words have always meant.
     """

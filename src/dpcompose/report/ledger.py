@@ -305,13 +305,13 @@ def price_page(
 
 
 def _asked_and_left(
-    asked: str, cost: Mapping[str, Amount], left: Mapping[str, Amount] | None, percent: Epsilons
+    label: str, cost: Mapping[str, Amount], left: Mapping[str, Amount] | None, percent: Epsilons
 ) -> list[tuple[str, str]]:
     """The facts of a cost and of what is left: every currency, or what the budget itself counts."""
     if percent is not None:
-        return [(asked, f"{percent[0]:g} % of the budget"), ("left here", f"{percent[1]:g} %")]
+        return [(label, f"{percent[0]:g} % of the budget"), ("left here", f"{percent[1]:g} %")]
     here = [] if left is None else [("left here", listed(left, at_most) or "nothing is capped")]
-    return [(asked, listed(cost, at_least)), *here]
+    return [(label, listed(cost, at_least)), *here]
 
 
 def receipt_page(
