@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from dpcompose import Gaussian, Laplace, RandomizedResponse
-from dpcompose.account import Account, as_promise, open_partition, open_scope
-from dpcompose.account.opening import open_equal_slots, take_slot
+from dpcompose.account import as_promise, open_partition, open_scope
+from dpcompose.account.opening import open_slots, take_slot
 from dpcompose.account.target import balance_in_epsilon, target_of
 from dpcompose.adaptive import (
     Budget,
@@ -18,7 +18,7 @@ from dpcompose.adaptive import (
     MenuFilter,
 )
 from dpcompose.composition import Composable
-from dpcompose.errors import OverdrawnError, ScopeExistsError, UnsupportedError
+from dpcompose.errors import OverdrawnError, ScopeExistsError
 from dpcompose.ledger import Ledger
 from dpcompose.report.ledger import left_of, tree_page
 
@@ -35,7 +35,7 @@ def test_a_scope_below_leaves_no_more_than_those_above(ledger: Ledger) -> None:
     open_scope(ledger, "w/parts/one", filter=None, actor="a").charge(
         Gaussian(30.0), actor="a", key="1"
     )
-    open_equal_slots(ledger, "w/slots", parts=3, actor="a")
+    open_slots(ledger, "w/slots", slots=3, filter=ConcentratedFilter(0.001, delta=0.0), actor="a")
     take_slot(ledger, "w/slots/x", actor="a")
     balances = ledger.balances()
     assert left_of(balances) == {
@@ -73,18 +73,6 @@ def test_the_whole_budget_is_its_target(only: str) -> None:
     made = Budget(1, 1e-6, only=only)
     assert made.epsilon_of(made.caps, delta=1e-6) == pytest.approx(1, rel=1e-5)
     assert made.epsilon_of({name: Fraction(0) for name in made.caps}, delta=1e-6) == 0
-
-
-def test_equal_slots_use_what_is_left_and_need_a_filter_that_divides(ledger: Ledger) -> None:
-    top = open_scope(ledger, "p", epsilon=1, only="pure", actor="a")
-    open_equal_slots(ledger, "p/s", parts=4, actor="a")
-    assert all(amount.units == 0 for amount in top.left().values())
-    Account(ledger, scope=take_slot(ledger, "p/s/x", actor="a").scope).charge(
-        Laplace(4.0), actor="a", key="1"
-    )
-    open_scope(ledger, "r", epsilon=1, delta=1e-6, only="renyi", actor="a")
-    with pytest.raises(UnsupportedError, match="are not divided"):
-        open_equal_slots(ledger, "r/s", parts=2, actor="a")
 
 
 def test_targets_are_read_without_a_library_of_numbers():

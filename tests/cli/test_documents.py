@@ -47,7 +47,7 @@ LINES = [
     "ledger init", "ledger scope world --filter concentrated --epsilon 1 --delta 1e-6", "ledger scope world/a",
     "ledger charge world/a small.toml --key one", "ledger redeem charged.json",
     "ledger charge world/a --cost rho=9 --cost delta=0 --key two",
-    "ledger price world small.toml", "ledger scope world/s --split 3", "ledger scope world/s/x", "ledger show",
+    "ledger price world small.toml", "ledger scope world/s --kind slots --slots 3 --filter concentrated --epsilon 0.1 --delta 1e-8", "ledger scope world/s/x", "ledger show",
     "ledger log world", "ledger exposure world/a --delta 1e-6", "ledger verify", "ledger export",
     "ledger scope y --filter pure --epsilon 1 --renew year", "ledger exposure y --delta 0 --window P3Y",
     "ledger admin backup --out copy.db --keep anchor.json",

@@ -19,7 +19,7 @@ if True:
         refusal_in_words as refusal_in_words,
     )
     from .in_epsilon import used as used
-    from .opening import BudgetArguments as BudgetArguments, open_equal_slots as open_equal_slots
+    from .opening import BudgetArguments as BudgetArguments
     from .scope import CHOSEN as CHOSEN, Schedule as Schedule
     from .target import (
         NumericLiteral as NumericLiteral,

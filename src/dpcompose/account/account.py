@@ -170,13 +170,9 @@ class Account:
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
-        return self._adjacency
-
-    @cached_property
-    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
@@ -452,13 +448,7 @@ def charge_in_epsilon(
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(budgets)
-    return None if budget is None else _both(budget, cost, left)
-
-
-def _both(
-    budget: ScopeBudget, cost: Mapping[str, Amount], left: Mapping[str, Amount]
-) -> tuple[float, float] | None:
-    if budget.filter is None or budget.target is None:
+    if budget is None or budget.filter is None or budget.target is None:
         return None
     return both_in_epsilon(budget.filter, budget.target, cost, left)
 
@@ -477,9 +467,10 @@ def refusal_in_words(
     left, currency = ledger.available(path), refusal.currency
     if currency not in left or not left.keys() <= cost.keys():
         return refusal  # of a promise, which was priced in every currency and is in words already
-    budget = None
+    budgets: Sequence[ScopeBudget] = ()
     with suppress(UnsupportedError):  # caps without a filter have no epsilon
-        budget = nearest_target(chain(ledger, path))
+        budgets = chain(ledger, path)
+    budget, both = nearest_target(budgets), charge_in_epsilon(budgets, cost, left)
     amounts = (
         f"{few_digits(cost[currency], up=True)} asked, {few_digits(left[currency], up=False)} left"
     )
@@ -487,7 +478,6 @@ def refusal_in_words(
     percent = _in_percent(ledger, refusal.scope, cost)
     if percent is not None:
         words = f"{path}: {percent} ({currency} {amounts})"
-    both = None if budget is None else _both(budget, cost, left)
     if both is not None and budget is not None and budget.target is not None:
         asked_epsilon, left_epsilon = few_digits(both[0], up=True), few_digits(both[1], up=False)
         at = few_digits(budget.target[1], up=True)

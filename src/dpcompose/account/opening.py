@@ -551,57 +551,6 @@ def price_of_slots(
     )
 
 
-def open_equal_slots(
-    ledger: Ledger,
-    path: str,
-    *,
-    parts: int,
-    note: Mapping[str, Any] | None = None,
-    actor: str,
-    key: str | None = None,
-) -> Scope:
-    """Divide what is left in the scope above into equal slots, with filters of its kind; see `open_slots`.
-
-    Raises:
-        UnsupportedError: If the scope above has no filter whose amounts can be divided.
-        DomainError, LedgerError: See `open_slots`.
-    """
-    count = check.count("parts", parts, least=1)
-    above = path_in(ledger, path).rpartition("/")[0]
-    found = [each for each in budgets_above(ledger, path) if each.filter is not None]
-    if not found or found[-1].adjacency is None:
-        raise UnsupportedError(
-            f"equal parts for {path!r}", "no scope above it has a filter", "Open one for a target"
-        )
-    filter, left = found[-1].filter, ledger.available(above)
-    share = {name: left[name].fraction / count for name in left}
-    theorem = None if filter is None else filter.theorem
-    if theorem is None or theorem.name not in _DIVIDED:
-        reason = f"the amounts of {filter!r} are not divided"
-        raise UnsupportedError(
-            f"equal parts for {path!r}", reason, "Name the filter of the slots: --kind slots"
-        )
-    each = Budget.limited(
-        theorem.name, share[theorem.currency], delta=share.get("delta", Fraction(0))
-    )
-    delta = share.get("delta", Fraction(0)) * count
-    return open_slots(
-        ledger,
-        path,
-        slots=count,
-        filter=each,
-        delta=delta,
-        adjacency=found[-1].adjacency,
-        note=note,
-        actor=actor,
-        key=key,
-    )
-
-
-_DIVIDED = ("pure", "basic", "zcdp")
-"""The theorems whose sums are what a slot may have, part by part."""
-
-
 def take_slot(
     ledger: Ledger, path: str, *, odometer: Odometer | None = None, note: Mapping[str, Any] | None = None, actor: str,
     key: str | None = None,

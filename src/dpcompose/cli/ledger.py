@@ -52,7 +52,6 @@ def scope(
     parameter: list[str] | None = None,
     cap: list[str] | None = None,
     slots: int | None = None,
-    split: int | None = None,
     price_delta: str | None = None,
     adjacency: str = "add-remove",
     odometer: str | None = None,
@@ -77,7 +76,6 @@ def scope(
         parameter (NAME=VALUE): Instead of a target.
         cap (CURRENCY=AMOUNT): A bare cap, without a filter.
         slots: How many slots.
-        split (N): Divide what is left above into so many equal slots.
         price_delta: The delta at which all slots are charged above.
         adjacency: add-remove, replace or zero-out.
         odometer (D): Fix an odometer that fails with this probability.
@@ -85,7 +83,7 @@ def scope(
         unit: The protected unit, in words; kept and exported.
         names (FILE): Open many scopes alike below PATH, one for each line of a file, or of - for standard input.
     """
-    from dpcompose.account import BudgetArguments, open_equal_slots
+    from dpcompose.account import BudgetArguments
     from dpcompose.ledger import paths_down_to
     from dpcompose.report import document, left_of, tree_page
 
@@ -106,16 +104,13 @@ def scope(
             only=only,
         )
         if names is not None:
-            if split is not None or cap or key is not None:
-                domain = "left out beside --split, --cap and --key"
+            if cap or key is not None:
+                domain = "left out beside --cap and --key"
                 raise DomainError("--from", str(names), domain)
             lines = read_text("--from", names, most=LARGEST_NAMES).split("\n")
             opened_now = budget.open_all(
                 ledger, [f"{path}/{line.strip()}" for line in lines if line.strip()], actor=actor
             )
-        elif split is not None:
-            _require_alone("--split, which divides what is left above", budget)
-            open_equal_slots(ledger, path, parts=split, note=note, actor=actor, key=key)
         elif cap:
             _require_alone("--cap, which caps amounts without a filter", budget, "kind", "renew")
             if kind == "slots":
