@@ -38,6 +38,17 @@ def exact(costs: dict[str, str] | None) -> dict[str, Fraction]:
     return {name: Fraction(text) for name, text in (costs or {}).items()}
 
 
+def paged(ledger: Ledger) -> list[str]:
+    """The paths of all scopes, two of them at a time."""
+    paths: list[str] = []
+    while True:
+        with ledger.moment() as moment:
+            page = moment.some_balances(None, after=paths[-1] if paths else "", limit=2)
+        paths += [each.scope.path for each in page]
+        if len(page) < 2:
+            return paths
+
+
 class Agreement(RuleBasedStateMachine):
     """The same requests to every store."""
 
@@ -190,6 +201,8 @@ class Agreement(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
+            for ledger in self.ledgers:
+                assert paged(ledger) == [each.scope.path for each in ledger.balances()]
             histories = [
                 [
                     entry

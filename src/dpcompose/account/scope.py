@@ -52,34 +52,19 @@ class ScopeBudget:
         budget = scope.description.get("budget")
         if budget is None or list(budget) == ["renew"]:
             if scope.caps:
-                raise UnsupportedError(
-                    f"the scope {scope.path!r}",
-                    "it caps amounts and names no filter",
-                    "Open it with account.open_scope",
-                )
+                remedy = "Open it with account.open_scope"
+                raise _unpriced(scope, "it caps amounts and names no filter", remedy)
             return cls(scope, None, None, None, ())
         try:
             read = cls._read(scope, budget)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UnsupportedError(
-                f"the scope {scope.path!r}",
-                f"its description cannot be read ({error})",
-                "Open another scope",
-            ) from error
+            raise _unpriced(scope, f"its description cannot be read ({error})") from error
         stated = {} if read.filter is None else read.filter.caps
         if {name: cap.fraction for name, cap in scope.caps.items()} != stated:
-            raise UnsupportedError(
-                f"the scope {scope.path!r}",
-                "its caps are not those of the filter it names",
-                "Open another scope",
-            )
+            raise _unpriced(scope, "its caps are not those of the filter it names")
         alternatives = [] if read.filter is None else stated_alternatives(read.filter)
         if budget.get("alternatives", []) != alternatives:
-            raise UnsupportedError(
-                f"the scope {scope.path!r}",
-                "its alternatives are not those of its filter",
-                "Open another scope",
-            )
+            raise _unpriced(scope, "its alternatives are not those of its filter")
         return read
 
     @classmethod
@@ -120,9 +105,7 @@ class ScopeBudget:
         from dpcompose.adaptive import Curators
 
         if self.filter is None or self.adjacency is None:
-            raise UnsupportedError(
-                f"the scope {self.path!r}", "it has no budget of its own", "Open it with a filter"
-            )
+            raise _unpriced(self.scope, "it has no budget of its own", "Open it with a filter")
         return Curators(self.scope.slots or 1, filter=self.filter, adjacency=self.adjacency)
 
     def committed(self, rounds: int) -> list[tuple[Composable, int]]:
@@ -139,6 +122,10 @@ class ScopeBudget:
     def rounds(self) -> int:
         """How many rounds were committed."""
         return sum(times for _, times in self.schedule)
+
+
+def _unpriced(scope: Scope, why: str, remedy: str = "Open another scope") -> UnsupportedError:
+    return UnsupportedError(f"the scope {scope.path!r}", why, remedy)
 
 
 def path_in(ledger: Any, path: Any) -> str:

@@ -156,7 +156,7 @@ class Moment:
             # Siblings such as `path-2` lie between `path` and `path/`.
             if after < top and (node := self.snapshot.node(top)) is not None:
                 found.append(Balance.of(self._in_time(node)))
-            start = max(f"{top}/", f"{after}\0" if after else "")
+            start = max(f"{top}/", f"{after}\1" if after else "")  # no path has such a letter
             nodes = self.snapshot.nodes_between(start, f"{top}0", limit=limit - len(found))
             if start < f"{top}0":
                 found += [Balance.of(self._in_time(node)) for node in nodes]

@@ -210,9 +210,15 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
+    return _set(connection, path, tuple(SETTINGS))
+
+
+def _set(connection: sqlite3.Connection, path: Path, names: Sequence[str]) -> sqlite3.Connection:
+    """The connection with these settings, read back; a foreign database is left alone, journal mode included."""
     try:
-        _require_own(connection, str(path))
-        for name, wanted in SETTINGS.items():
+        require_own(SQLiteRows(connection).tables(), url=str(path))
+        for name in names:
+            wanted = SETTINGS[name]
             connection.execute(f"PRAGMA {name} = {wanted}").fetchall()
             found = connection.execute(f"PRAGMA {name}").fetchone()
             if found is None or found[0] != wanted:
@@ -226,11 +232,6 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _require_own(connection: sqlite3.Connection, url: str) -> None:
-    """A foreign database is left alone, journal mode included."""
-    require_own(SQLiteRows(connection).tables(), url=url)
 
 
 class FrozenConnection(sqlite3.Connection):
@@ -264,14 +265,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
         factory=made,
     )
-    try:
-        _require_own(connection, str(path))
-        for name in ("trusted_schema", "cache_size"):
-            connection.execute(f"PRAGMA {name} = {SETTINGS[name]}").fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return _set(connection, path, ("trusted_schema", "cache_size"))
 
 
 def settle(path: Path) -> None:

@@ -162,7 +162,9 @@ def require_known(version: int, *, url: str) -> None:
         raise NewerSchemaError(url, version, VERSION)
 
 
-SCOPE = "SELECT root, path, kind, caps, slots, description, opened FROM scope WHERE root = ? AND path = ?"
+SCOPES = "SELECT root, path, kind, caps, slots, description, opened FROM scope"
+SCOPE = f"{SCOPES} WHERE root = ? AND path = ?"
+BALANCES = "SELECT path, spent, taken, closed FROM balance"
 BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
 NODES = (
     "SELECT s.root, s.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope s "
@@ -239,7 +241,7 @@ def balance_row(node: AccountNode) -> Row:
     )
 
 
-def node_of(scope: Scope, row: Row | None) -> AccountNode:
+def node_of(scope: Scope, row: Sequence[Any] | None) -> AccountNode:
     """The scope with its balance: spent, taken, closed."""
     try:
         if row is None:
@@ -435,21 +437,23 @@ class LedgerTables:
         return self.hash(root, head.sequence) == head.hash
 
     def nodes(self) -> Iterator[AccountNode]:
-        return self._nodes("")
+        rows = sorted(self.rows.run(NODES), key=lambda row: row[1])
+        return (node_of(scope_of(row[:7]), row[7:]) for row in rows)
 
     def nodes_between(
         self, start: str, stop: str, *, limit: int | None = None
     ) -> Iterator[AccountNode]:
-        path, other = f"s.path{self.rows.by_letter}", f"b.path{self.rows.by_letter}"
+        path, root = f"path{self.rows.by_letter}", root_of(start)
         first = "" if limit is None else f" ORDER BY {path} LIMIT {limit:d}"
-        # A range on both sides of the join: a database that walks either walks no more than that.
-        both = f" AND b.root = ? AND {other} >= ? AND {other} < ?"
-        own = f" WHERE s.root = ? AND {path} >= ? AND {path} < ?{first}"
-        return self._nodes(f"{both}{own}", *(root_of(start), start, stop) * 2)
-
-    def _nodes(self, condition: str, *values: str) -> Iterator[AccountNode]:
-        rows = sorted(self.rows.run(NODES + condition, values), key=lambda row: row[1])
-        return (node_of(scope_of(row[:7]), row[7:]) for row in rows)
+        rows = self.rows.run(
+            f"{SCOPES} WHERE root = ? AND {path} >= ? AND {path} < ?{first}", (root, start, stop)
+        )
+        rows.sort(key=lambda row: row[1])
+        # Two ranges instead of a join, for which a database may walk all of a tree.
+        own = f"{BALANCES} WHERE root = ? AND {path} >= ? AND {path} <= ?"
+        stored = self.rows.run(own, (root, start, rows[-1][1])) if rows else []
+        balances = {each: balance for each, *balance in stored}
+        return (node_of(scope_of(row), balances.get(row[1])) for row in rows)
 
     def roots(self) -> list[str]:
         return sorted({root for (root,) in self.rows.run(ROOTS)} | set(self._roots_of_entries()))
