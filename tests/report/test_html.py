@@ -121,7 +121,7 @@ def test_pictures_on_a_narrow_page_are_as_wide_as_their_smallest_text_needs() ->
         texts = [*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label]
         legend = axes.get_legend()
         texts += [] if legend is None else legend.get_texts()
-        assert min(text.get_fontsize() for text in texts) >= 9, each.title
+        assert min(float(text.get_fontsize()) for text in texts) >= 9, each.title
 
 
 def test_ticks_and_titles_of_pictures_are_written_as_people_write_them() -> None:

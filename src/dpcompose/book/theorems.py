@@ -683,8 +683,8 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
 
     "Bounded by 1 with probability 1 - e^-32" can be read in two ways. As (1, e^-32)-DP, the
     conclusion of Theorem 3.20: the theorem as printed gives 1.0143 at 1/801, and with the tight
-    mean loss 1.0065, so neither certifies 1/801 (801 is 800 + 1 and drops the term of second
-    order). The claim is true nevertheless: the optimum at 1/801 is 0.8905.
+    mean loss 1.0065, so neither certifies 1/801. The claim is true nevertheless: the optimum at
+    1/801 is 0.8905.
 
     Literally, that the loss exceeds 1 with probability e^-32 at most, which is more than (1,
     e^-32)-DP: `loss_above_1` is 0.20 e^-32 at 1/801, and within e^-32 up to 1/781. Since (1 - e^(x
