@@ -22,7 +22,6 @@ COMMANDS = [
     "ledger charge world plan.toml --key one",
     "ledger log world --json",
     "ledger verify --keep anchor.json",
-    "ledger export --out export.json",
     "ledger scope new --cap epsilon=1",
     "--help",
     "--version",

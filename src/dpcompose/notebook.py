@@ -10,7 +10,7 @@ MOST = 10
 """Lines that are shown; the others are counted."""
 _SIGNS = {"<=": "\N{LESS-THAN OR EQUAL TO}", ">=": "\N{GREATER-THAN OR EQUAL TO}"}
 _LETTERS = {"epsilon": "\N{GREEK SMALL LETTER EPSILON}", "delta": "\N{GREEK SMALL LETTER DELTA}"}
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e(?:(-)0*(\d+)|\+0*(\d{2,}))(?![\w.])")
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e(?:(-)0*(\d+)|\+(?=\d\d)0*(\d+))(?![\w.])")
 """Powers with a sign, as Python writes them, so that a name such as 1e5 stays as it is."""
 _NAMED = re.compile(r"\b(epsilon|delta)(?= (?:<=|>=|=) )")
 _SIGN = re.compile(r"(?<![<>=])[<>]=(?!=)")

@@ -17,7 +17,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "lessons"
 # By hand, from the formulas of the book, with three digits.
 BY_HAND: dict[int, dict[str, float]] = {
     1: {
-        "a": 0.3 + 0.2, "b": 0.3, "c": 3 / 4, "d": 4 * 0.1,
+        "a": 0.3 + 0.2, "b": 0.3, "c": math.log(3), "d": 4 * 0.1,
         "e": 1e-6 * (1 + math.exp(0.5) + math.e), "f": 1000 * math.exp(-0.1),
     },
     2: {
@@ -29,7 +29,7 @@ BY_HAND: dict[int, dict[str, float]] = {
     },
 }  # fmt: skip
 WRONG: dict[int, dict[str, tuple[float, ...]]] = {
-    1: {"b": (0.6,), "c": (0.7, 0.76, 1.0, math.nan), "d": (0.2,), "e": (3 * math.e * 1e-6,), "f": (900.0,)},
+    1: {"b": (0.6,), "c": (0.75, math.nan), "d": (0.2,), "e": (3 * math.e * 1e-6,), "f": (900.0,)},
     2: {"a": (0.5,), "c": (0.3,), "d": (math.log(4), math.log(2)), "f": (math.log(2), 1e9, math.nan)},
     3: {"a": (0.1308,), "c": (0.5,), "e": (0.5, 0.29, 0.376, -1.0, math.nan, math.inf), "f": (math.e - 1,), "g": (0.5,)},
 }  # fmt: skip

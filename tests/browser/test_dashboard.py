@@ -115,6 +115,7 @@ def test_people_of_a_city_share_a_budget(browser: Any, running: Running, tmp_pat
         "-m",
         "dpcompose",
         "ledger",
+        "evidence",
         "check-proof",
         str(file),
         "--trust",

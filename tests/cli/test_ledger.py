@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -127,25 +126,6 @@ def test_verify_with_an_anchor(ask: Ask) -> None:
     ask("verify --ledger l.db --anchor nowhere.json", status=2)
 
 
-def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
-    ask("charge --ledger l.db world/sales plan.toml --key private-key")
-    ask("charge --ledger l.db world/sales plan.toml --key private-key-2")
-    text = ask("export --ledger l.db")
-    document: dict[str, Any] = json.loads(text)
-    sales = next(each for each in document["deployments"] if each["name"] == "world/sales")
-    assert [(line["mechanism"], line["times"]) for line in sales["mechanisms"]] == [
-        ("Gaussian(30.0) * 5", 2)
-    ]
-    assert document["deployments"][0]["unit"] == "citizen"
-    assert (
-        document["totals"]["world/sales"]["spent"]["rho"] == sales["mechanisms"][0]["cost"]["rho"]
-    )
-    assert "Ada" not in text
-    assert "private-key" not in text
-    ask("export --ledger l.db world --out export.json")
-    assert json.loads(Path("export.json").read_text())["registry"] == document["registry"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "status", "said"),
@@ -175,7 +155,6 @@ def test_export_names_mechanisms_units_and_totals_and_nobody(ask: Ask) -> None:
         ("show --ledger memory:", 2, "ends with the command"),
         ("show --ledger l.db nowhere", 1, "no such scope"),
         ("show --ledger mysql://host/db", 2, "postgresql"),
-        ("export --ledger l.db --out file.txt", 2, ".json"),
         ("exposure --ledger l.db world --delta 2", 2, "delta"),
         ("exposure --ledger l.db world --delta 0 --window never", 2, "window"),
         ("scope --ledger l.db y --cap epsilon=1 --renew never", 2, "renew"),
@@ -261,7 +240,7 @@ def test_no_database_is_written_over(ask: Ask) -> None:
         before = Path("l.json").read_bytes()
         files = [*(f"l.json{end}" for end in ends), "link", "copy"]
         lines = [f"verify --ledger l.json --keep {file}" for file in files]
-        for line in [*lines, "export --ledger l.json --out l.json"]:
+        for line in lines:
             assert "written over" in ask(line, status=2)
         assert Path("l.json").read_bytes() == before
     ask("verify --ledger l.json --keep anchor.json")

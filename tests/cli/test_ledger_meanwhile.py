@@ -1,17 +1,15 @@
-"""`dpcompose ledger` beside other clients: what is committed is kept, and what is exported is one moment."""
+"""`dpcompose ledger` beside a schedule of rounds."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.adaptive import ConcentratedFilter
-from dpcompose.ledger import Ledger, Moment
+from dpcompose.ledger import Ledger
 from tests.cli.runner import invoke
 
 
@@ -37,26 +35,3 @@ def test_a_bare_cost_is_charged_beside_no_schedule() -> None:
         "charge", "world", "--cost", "rho=0.1", "--cost", "delta=0", "--key", "two", status=3
     )
     assert "round 2 of the schedule of 'world': a cost without a mechanism was asked" in said
-
-
-def test_what_is_exported_is_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody charges while it is read: what was spent, the charges and the anchor are all from before."""
-    before, seen = json.loads(ask("export")), Moment.balances
-
-    def meanwhile(moment: Moment, path: str | None = None) -> Any:
-        found = seen(moment, path)
-        with Ledger.open("l.db", create=False) as other:
-            said = {"mechanism": "Gaussian(60.0)"}
-            other.charge(
-                "world",
-                cost={"rho": "0.001", "delta": 0},
-                description=said,
-                actor="Eve",
-                key="meanwhile",
-            )
-        return found
-
-    with monkeypatch.context() as disturbed:
-        disturbed.setattr(Moment, "balances", meanwhile)
-        assert json.loads(ask("export")) == before
-    assert json.loads(ask("export")) != before

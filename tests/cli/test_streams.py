@@ -46,7 +46,7 @@ def test_every_ledger_command_takes_the_variable(home: Path) -> None:
     lines = [
         "init", "scope world --filter concentrated --epsilon 1 --delta 1e-6", "scope world/a",
         "charge world/a plan.toml --key one", "show", "show world", "log world/a", "exposure world/a --delta 1e-6",
-        "verify --keep anchor.json", "verify --anchor anchor.json", "export world", "close world/a",
+        "verify --keep anchor.json", "verify --anchor anchor.json", "close world/a",
     ]  # fmt: skip
     for line in lines:
         found = invoke(["ledger", *line.split()], env={"DPCOMPOSE_LEDGER": "l.db", "USER": "Ada"})

@@ -77,7 +77,7 @@ def _read_everything(url: str | Path) -> None:
 
 def _asked(url: str) -> list[str]:
     """The answers of the commands that read."""
-    commands = ("show", "log city", "verify", "export", "exposure city --delta 0")
+    commands = ("show", "log city", "verify", "exposure city --delta 0")
     found = [
         invoke(["ledger", *command.split(), "--ledger", url, "--json"]) for command in commands
     ]

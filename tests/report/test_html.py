@@ -7,6 +7,7 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
+from importlib.resources import files
 
 import pytest
 
@@ -15,8 +16,9 @@ from dpcompose.account import open_scope
 from dpcompose.ledger import Ledger
 from dpcompose.notebook import written
 from dpcompose.plan import Plan, PlanAccount, account
-from dpcompose.report import Heading, Page, PageTable, html, page
+from dpcompose.report import Heading, Page, PageTable, html, page, pictures
 from dpcompose.report.html import SHOWN, fragment
+from dpcompose.report.picture import figure, style
 
 GAUSSIANS = "".join(
     f'[[mechanism]]\nname = "part {number}"\nkind = "gaussian"\nsigma = {1.23456789 + number}\n'
@@ -76,6 +78,7 @@ def test_names_of_all_kinds_are_escaped(name: str) -> None:
     [
         ("epsilon <= 1.554 at delta = 1e-08", "ε ≤ 1.554 at δ = 10⁻⁸"),
         ("1.5e-08, 1e+16 and 3e-7", "1.5 × 10⁻⁸, 10¹⁶ and 3 × 10⁻⁷"),
+        ("the factor 1.42e+07, 2e+100", "the factor 1.42 × 10⁷, 2 × 10¹⁰⁰"),
         ("rate >= 0.1, a == b <== c", "rate ≥ 0.1, a == b <== c"),
         (
             "run 1e5 of scope a/1e5, v1.1e-06, epsilon alone",
@@ -102,3 +105,31 @@ def test_a_percent_stands_beside_every_bar_of_a_budget() -> None:
     text = html(page([balance]))
     assert re.search(r'<span class="bar" style="[^"]*"></span>15 %', text)
     assert "delta" not in str(balance).replace("delta of the scope", "")  # 0 of 0 is left out
+
+
+def test_pictures_on_a_narrow_page_are_as_wide_as_their_smallest_text_needs() -> None:
+    """Their smallest text has 9 points, on 540 points of width; a reader scrolls, by the keyboard too."""
+    style = (files("dpcompose.report") / "page.css").read_text("utf-8")
+    (width,) = (float(each) for each in re.findall(r"figure svg { min-width: (\d+)rem; }", style))
+    assert 16 * width * 9 / 540 >= 11
+    done = _account(f"delta = 1e-6\n{GAUSSIANS}")
+    drawn = pictures(done)
+    assert '<figure tabindex="0">' in html(page(done), pictures=drawn[:1])
+    for each in drawn:
+        axes = figure(7.5).subplots()
+        each.draw(axes)
+        texts = [*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label]
+        legend = axes.get_legend()
+        texts += [] if legend is None else legend.get_texts()
+        assert min(float(text.get_fontsize()) for text in texts) >= 9, each.title
+
+
+def test_ticks_and_titles_of_pictures_are_written_as_people_write_them() -> None:
+    axes = figure(7.5).subplots()
+    axes.set(xscale="log", yscale="log", xlim=(0.4, 6), ylim=(1e-9, 1e6), title="delta = 1e-08")
+    style(axes)
+    axes.figure.canvas.draw()
+    shown = [text.get_text() for text in axes.get_xticklabels(which="both") if text.get_text()]
+    assert {"1", "2"} <= set(shown) and not any("10^" in text for text in shown)
+    powers = [text.get_text() for text in axes.get_yticklabels() if text.get_text()]
+    assert "10^{-8}" in "".join(powers) and "1" in powers and axes.get_title() == "δ = 10⁻⁸"

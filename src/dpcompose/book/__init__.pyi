@@ -1,4 +1,4 @@
-from .exercises import LESSONS as LESSONS, Exercise as Exercise, Lesson as Lesson
+from .exercises import LESSONS as LESSONS, Lesson as Lesson
 from .statement import Parameter as Parameter, Statement as Statement
 from .statements import ELSEWHERE as ELSEWHERE, STATEMENTS as STATEMENTS
 from .theorems import (
@@ -11,20 +11,12 @@ from .theorems import (
     advanced_inverse as advanced_inverse,
     advanced_per_mechanism as advanced_per_mechanism,
     advanced_tight as advanced_tight,
-    approximate_max as approximate_max,
     azuma as azuma,
     basic as basic,
     example_3_7 as example_3_7,
-    extreme_pair as extreme_pair,
     gaussian_noise as gaussian_noise,
     group as group,
-    kl as kl,
     kl_bound as kl_bound,
-    max_divergence as max_divergence,
-    one_sided_witness as one_sided_witness,
     optimal as optimal,
     promise as promise,
-    smallest_epsilon as smallest_epsilon,
-    symmetric_witness as symmetric_witness,
-    total_variation as total_variation,
 )

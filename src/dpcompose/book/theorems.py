@@ -15,16 +15,6 @@ from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 from dpcompose import check, divergence
 from dpcompose.book.statement import Parameter, Statement
-from dpcompose.divergence import (
-    approximate_max as approximate_max,
-    extreme_pair as extreme_pair,
-    kl as kl,
-    max_divergence as max_divergence,
-    one_sided_witness as one_sided_witness,
-    smallest_epsilon as smallest_epsilon,
-    symmetric_witness as symmetric_witness,
-    total_variation as total_variation,
-)
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
     ApproximateDP,
@@ -122,7 +112,7 @@ TECHNICALITIES = (
         _distances, (_FIRST, _SECOND, _EPSILON),
         (
             "Part 2 is printed with D_inf(Y'||Z') <= epsilon alone, and false so: D_inf(Z'||Y') <= epsilon is needed.",
-            "Part 1 needs epsilon >= 0. The witnesses: book.one_sided_witness, book.symmetric_witness.",
+            "Part 1 needs epsilon >= 0. The witnesses: divergence.one_sided_witness, divergence.symmetric_witness.",
         ),
         reference="[DworkRoth2014, Lemma 3.17]",
     ),
@@ -429,7 +419,7 @@ def kl_bound(epsilon: float) -> MeanLoss:
     The bound as printed is epsilon (e^epsilon - 1).
 
     The tight bound is epsilon tanh(epsilon / 2) = epsilon (e^epsilon - 1) / (e^epsilon + 1),
-    attained by randomized response (`book.extreme_pair`): less than half of the printed one.
+    attained by randomized response (`divergence.extreme_pair`): less than half of the printed one.
 
     >>> bound = kl_bound(1.0)
     >>> round(bound.book, 12), round(bound.tight, 12)
@@ -693,10 +683,8 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
 
     "Bounded by 1 with probability 1 - e^-32" can be read in two ways. As (1, e^-32)-DP, the
     conclusion of Theorem 3.20: the theorem as printed gives 1.0143 at 1/801, and with the tight
-    mean loss 1.0065, so neither certifies 1/801 (801 is 800 + 1 and drops the term of second
-    order). The claim is true nevertheless: the optimum at 1/801 is 0.8905, and delta(1) is 1.4e-17,
-    far below e^-32 = 1.3e-14. The largest epsilon that each theorem allows: Corollary 3.21 1/1600,
-    Theorem 3.20 1/812.318, with the tight mean loss 1/806.202, the optimum 1/715.511.
+    mean loss 1.0065, so neither certifies 1/801. The claim is true nevertheless: the optimum at
+    1/801 is 0.8905.
 
     Literally, that the loss exceeds 1 with probability e^-32 at most, which is more than (1,
     e^-32)-DP: `loss_above_1` is 0.20 e^-32 at 1/801, and within e^-32 up to 1/781. Since (1 - e^(x

@@ -13,24 +13,18 @@ from dpcompose.cli.command import Command, Declared, Parameter
 from dpcompose.cli.output import (
     BAD_INPUT,
     INVOKED,
-    Invocation,
-    package_version,
     report_error,
     stdout,
 )
-from dpcompose.cli.table import COMMANDS, DEFAULTS, GROUPS, load, split, title
+from dpcompose.cli.table import COMMANDS, DEFAULTS, GROUPS, load
+from dpcompose.version import __version__
 
 _USAGE: Any = typer.BadParameter.__base__
 """The error of a line that cannot be parsed, which typer does not name."""
 
 
 class _Root(TyperGroup):
-    """All commands. It remembers the line, so that every error can be a document under --json."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        line, _ = split(args)
-        INVOKED.set(Invocation(title(line), "--json" in args))
-        return super().parse_args(ctx, args)
+    """All commands; an error of the line is a document under --json."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -57,7 +51,7 @@ def _with_default(command: str) -> type[TyperGroup]:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        stdout(f"dpcompose {package_version()}\n")
+        stdout(f"dpcompose {__version__}\n")
         raise typer.Exit
 
 

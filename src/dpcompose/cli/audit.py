@@ -16,29 +16,25 @@ from dpcompose import check as guard
 from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan, read_text
 from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, printable
 
 if TYPE_CHECKING:
     from dpcompose.audit import AuditResult, Moment, Pair, Repeated, Source, Subject
     from dpcompose.composition import Composable
 
 LARGEST_CERTIFICATE = 10**9
-Epsilon = Annotated[float | None, option("The claim.", "E")]
-Delta = Annotated[float, option("Of the claim.", "D", shown=True)]
-Rho = Annotated[float | None, option("The claim: rho-zCDP.", "R")]
 Mu = Annotated[float | None, option("The claim: mu-Gaussian differential privacy.", "M")]
-ClaimedPlan = Annotated[Path | None, option("The claim: the composition of a plan file.", "PLAN")]
 Alpha = Annotated[float, option("The probability of refuting a true claim.", shown=True)]
 
 
 @command("json", "html", "plot", files={"certificate": (".json",)}, doing=None)
 def mechanism(
     name: Annotated[str, ARGUMENT],
-    epsilon: Epsilon = None,
-    delta: Delta = 0.0,
-    rho: Rho = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
     mu: Mu = None,
-    plan: ClaimedPlan = None,
+    plan: Path | None = None,
     pairs: Path | None = None,
     alpha: Alpha = 1e-6,
     samples: int = 1_000_000,
@@ -59,6 +55,10 @@ def mechanism(
 
     Args:
         name (MODULE:NAME): The mechanism: a function of a dataset.
+        epsilon (E): The claim.
+        delta (D): Of the claim.
+        rho (R): The claim: rho-zCDP.
+        plan (PLAN): The claim: the composition of a plan file.
         pairs (FILE): JSON: [{"zero": ..., "one": ..., "distance": 1}]; else usual ones.
         samples (N): The most calls.
         seconds (S): The longest time.
@@ -166,8 +166,8 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
     verdict = "refutes its claim" if content["refuted"] else "does not refute its claim"
     verdict += " for repeated calls" if content["refuted"] and content["repeated"] else ""
     lines = [
-        f"{_one_line(content['subject'])}: it {verdict} at alpha = {content['alpha']}: {content['samples']} samples",
-        f"The claim as it is written there: {_one_line(content['claim'])}",
+        f"{printable(content['subject'])}: it {verdict} at alpha = {content['alpha']}: {content['samples']} samples",
+        f"The claim as it is written there: {printable(content['claim'])}",
     ]
     for claimed in content["claims"]:
         points = [
@@ -194,11 +194,6 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
             "Repeated calls may rightly be answered from memory: audit with a fresh process for each."
         )
     return lines
-
-
-def _one_line(text: object) -> str:
-    """A text of somebody else's, which moves no cursor and begins no line."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
 def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Repeated:

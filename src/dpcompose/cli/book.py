@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import replace
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import read_plan
-from dpcompose.cli.output import DONE, REFUSED, Progress, announce, error_boundary
+from dpcompose.cli.output import DONE, REFUSED, Progress, error_boundary
 from dpcompose.errors import DomainError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -129,14 +128,8 @@ def _number(parameter: Parameter, text: str) -> float:
         raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None
 
 
-class Player(StrEnum):
-    """The adversaries of the command."""
-
-    REPEATER = "repeater"
-    DATABASES = "databases"
-    GREEDY = "greedy"
-    BREAKER = "breaker"
-    RANDOM = "random"
+Player = Literal["repeater", "databases", "greedy", "breaker", "random"]
+"""The adversaries of the command."""
 
 
 @command("json", "csv", "plot")
@@ -169,24 +162,20 @@ def experiment(
 
     seed = check.count("--seed", seed, least=0)
     game, at = _game(adversary, plan, rounds, epsilon, seed, Orientation(orientation))
-    count = _transcripts(game) if transcripts is None else transcripts
-    announce("playing", 2 * count * game.rounds / ANSWERS_A_SECOND)
+    # As many games as take some seconds, unless a number is typed.
+    usual = max(min(200_000, 2 * ANSWERS_A_SECOND // game.rounds), 1_000)
+    count = usual if transcripts is None else transcripts
     summary = summarize(game, epsilon=at, transcripts=count, seed=seed, progress=steps)
     budget, claim = None, ""
-    if adversary is Player.BREAKER:
+    if adversary == "breaker":
         budget = NaturalFilterBreaker.budget.epsilon, NaturalFilterBreaker.budget.delta
         claim = f"Each branch composes to ({budget[0]:g}, {budget[1]:g}) exactly: the natural filter lets both through."
     return Result(
-        lambda: document(summary, adversary=adversary.value, seed=seed),
-        lambda: page(summary, adversary=adversary.value, budget=claim),
-        pictures=lambda: pictures(summary, adversary=adversary.value, budget=budget),
+        lambda: document(summary, adversary=adversary, seed=seed),
+        lambda: page(summary, adversary=adversary, budget=claim),
+        pictures=lambda: pictures(summary, adversary=adversary, budget=budget),
         status=DONE if summary.sound else REFUSED,
     )
-
-
-def _transcripts(game: Experiment) -> int:
-    """As many games as take some seconds."""
-    return max(min(200_000, 2 * ANSWERS_A_SECOND // game.rounds), 1_000)
 
 
 def _game(
@@ -201,7 +190,7 @@ def _game(
     from dpcompose.experiment import Experiment, NaturalFilterBreaker
     from dpcompose.values import Orientation
 
-    if player is Player.BREAKER:
+    if player == "breaker":
         if file is not None:
             raise DomainError("PLAN", str(file), "no plan: the breaker brings its own mechanisms")
         breaker = NaturalFilterBreaker()
@@ -236,11 +225,11 @@ def _adversary(
 
     queries = [about_bob(entry.mechanism, adjacency=plan.adjacency) for entry in plan.entries]
     exchanged = [query.exchanged for query in queries] if free else []
-    if player is Player.REPEATER:
+    if player == "repeater":
         return Repeater(*queries)
-    if player is Player.GREEDY:
+    if player == "greedy":
         return Greedy([*queries, *exchanged], epsilon=epsilon, adjacency=plan.adjacency)
-    if player is Player.RANDOM:
+    if player == "random":
         return Wanderer([*queries, *exchanged], seed=seed)
     # Each database has other people in it.
     asked = (queries * (rounds // len(queries) + 1))[:rounds]

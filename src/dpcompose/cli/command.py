@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
@@ -22,7 +23,6 @@ from dpcompose.cli.output import (
     DONE,
     emit_document,
     error_boundary,
-    package_version,
     progress,
     require_harmless,
     require_writable,
@@ -32,6 +32,7 @@ from dpcompose.cli.output import (
     writing,
 )
 from dpcompose.errors import DomainError
+from dpcompose.version import __version__
 
 if TYPE_CHECKING:
     from dpcompose.report import Page, Picture
@@ -377,7 +378,7 @@ def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:
 
     pictures = result.pictures()
     if html is not None and page is not None:
-        producer = f"Made by dpcompose {package_version()}."
+        producer = f"Made by dpcompose {__version__} on {datetime.now(UTC):%Y-%m-%d} (UTC)."
         write("--html", html, html_of(page(), pictures=pictures, producer=producer))
         stderr(f"wrote {html}")
     if plot is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -21,15 +21,7 @@ from dpcompose.cli.command import (
     option,
 )
 from dpcompose.cli.inputs import anchor_in, opened, plan_for
-from dpcompose.cli.output import (
-    DONE,
-    REFUSED,
-    Progress,
-    headed,
-    package_version,
-    require_harmless,
-    write,
-)
+from dpcompose.cli.output import DONE, REFUSED, Progress, write
 from dpcompose.errors import DomainError, TamperedError
 
 if TYPE_CHECKING:
@@ -224,38 +216,3 @@ def verify(
         lambda: {"ledger": url, "sound": True, **counts, "anchor": new},
         lambda: page(checked, where=url),
     )
-
-
-# The file is looked at before the ledger is open: opening the ledger's own file again would drop the locks on it.
-@command("json", files={"out": (".json",)})
-def export(
-    steps: Progress, url: LedgerUrl, path: MaybePath = None, out: Path | None = None
-) -> Result:
-    """Write a document for a public registry of deployments: mechanisms, units, totals; no actors and no keys.
-
-    Args:
-        out (FILE): Write to a .json file.
-    """
-    from dpcompose.document import dumps
-    from dpcompose.report import deployments_document
-
-    require_harmless("--out", out)
-    with opened(url, reading=True) as ledger:
-        steps("reading", 0, 1)
-        producer = f"dpcompose {package_version()}"
-        with ledger.moment() as moment:
-            balances = moment.balances(path)
-            roots = [each.scope.path for each in balances if each.scope.parent is None]
-            tops = roots if path is None else [path]
-            entries = (entry for top in tops for entry in moment.entries(top))
-            deployments = deployments_document(
-                balances, entries, anchor=moment.anchor(), producer=producer
-            )
-    text = dumps(headed("ledger export", deployments)) + "\n"
-
-    def files() -> Iterator[str]:
-        if out is not None:
-            write("--out", out, text)
-            yield str(out)
-
-    return Result(lambda: deployments, text=text if out is None else "", files=files)

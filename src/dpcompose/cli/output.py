@@ -93,7 +93,7 @@ def emit_document(command: str, document: Mapping[str, Any]) -> None:
 
 def headed(command: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with what every document has: the version, the format and the command."""
-    return {"dpcompose": package_version(), "format": FORMAT, "command": command} | dict(document)
+    return {"dpcompose": __version__, "format": FORMAT, "command": command} | dict(document)
 
 
 def require_writable(option: str, path: Path | None, *suffixes: str) -> None:
@@ -148,13 +148,10 @@ def write(option: str, path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def package_version() -> str:
-    """The version of dpcompose that runs."""
-    return __version__
-
-
 def _end(error: Exception, status: int) -> SystemExit:
     report_error(type(error).__name__, str(error), status)
+    for note in vars(error).get("__notes__", ()):
+        stderr(note)
     return SystemExit(status)
 
 
@@ -168,8 +165,8 @@ def report_error(kind: str, message: str, status: int) -> None:
     stderr(f"dpcompose: {message}")
 
 
-BRIEF, LONG = 2.0, 10.0
-"""Seconds after which a terminal shows progress, and beyond which a command says so before it begins."""
+BRIEF = 2.0
+"""Seconds after which a terminal shows progress."""
 
 
 class UnprintedError(Exception):
@@ -198,13 +195,6 @@ def stderr(text: str) -> None:
     """Write a line to standard error, without characters that control a terminal."""
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
-
-
-def announce(what: str, seconds: float) -> None:
-    """Say on standard error what is about to take long, if it takes more than ten seconds."""
-    if seconds > LONG:
-        about = f"{seconds:,.0f} seconds" if seconds < 600 else f"{seconds / 60:,.0f} minutes"
-        stderr(f"dpcompose: {what} takes about {about}; Ctrl-C stops it")
 
 
 class Progress:

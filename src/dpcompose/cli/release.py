@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import ARGUMENT, Actor, LedgerUrl, Result, command
 from dpcompose.cli.inputs import pairs
-from dpcompose.cli.output import Progress, error_boundary, headed, require_writable, stderr, write
+from dpcompose.cli.output import Progress, headed, require_writable, write
 from dpcompose.errors import DomainError, MissingExtraError, PlanError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -102,7 +102,10 @@ def release(
         data = _opened(table, schema, books, scope, bounds)
         named = None if spend is None else pairs("--spend", spend.split(","))
         batch = _questions(data, questions, sql, named, out)
-        _require_rows(rows, batch)
+        require_writable("--rows", rows, ".csv", ".parquet")
+        if rows is not None and [each.kind for each in batch] != ["synthetic data"]:
+            domain = "one question of kind synthetic data, in --questions FILE"
+            raise DomainError("--rows", str(rows), domain)
         session = Session(data, ledger=books, scope=scope, actor=actor, answers=answers)
         shared = None if named is None else session.part(batch, named)
         if quote or (sql is not None and explains(sql)):
@@ -113,29 +116,13 @@ def release(
         return _answered(answered, confidence, session.account.left(), out, rows)
 
 
-def _require_rows(rows: Path | None, batch: Sequence[Question]) -> None:
-    """Refuse rows that could not be written, before anything is charged."""
-    require_writable("--rows", rows, ".csv", ".parquet")
-    if rows is not None and [each.kind for each in batch] != ["synthetic data"]:
-        raise DomainError(
-            "--rows", str(rows), "one question of kind synthetic data, in --questions FILE"
-        )
-
-
 @contextmanager
 def _reporting_no_charge() -> Generator[None]:
-    """The error boundary, with a line that nothing was charged after an error before the charge."""
-    before = False
+    """Add to an error before the charge that nothing was charged."""
     try:
-        with error_boundary():
-            try:
-                yield
-            except (DomainError, PlanError, UnsupportedError, MissingExtraError):
-                before = True
-                raise
-    except SystemExit:
-        if before:
-            stderr("Nothing was charged")
+        yield
+    except (DomainError, PlanError, UnsupportedError, MissingExtraError) as error:
+        error.add_note("Nothing was charged")
         raise
 
 

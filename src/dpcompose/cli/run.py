@@ -16,18 +16,18 @@ from dpcompose.cli.output import (
     STOPPED,
     Invocation,
     UnprintedError,
-    package_version,
     report_error,
     stderr,
     stdout,
 )
+from dpcompose.version import __version__
 
 
 def run(words: Sequence[str]) -> int | str | None:
     """Run a command and return its exit status. Every error ends in a status and a sentence, never in a traceback."""
     try:
         if list(words) == ["--version"]:
-            stdout(f"dpcompose {package_version()}\n")
+            stdout(f"dpcompose {__version__}\n")
             return DONE
         from dpcompose.cli.table import COMMANDS, load, split, title
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "ledger init": "ledger init", "ledger scope": "ledger scope", "ledger charge": "ledger charge",
     "ledger redeem": "ledger redeem", "ledger close": "ledger close", "ledger show": "ledger_read show",
     "ledger price": "ledger_read price", "ledger log": "ledger_read log", "ledger exposure": "ledger_read exposure",
-    "ledger verify": "ledger_read verify", "ledger people": "serve people", "ledger export": "ledger_read export",
+    "ledger verify": "ledger_read verify", "ledger people": "serve people",
     "ledger admin schema": "admin schema", "ledger admin backup": "admin backup",
     "ledger admin restore": "admin restore",
     "ledger evidence key": "evidence key", "ledger evidence announce": "evidence announce",

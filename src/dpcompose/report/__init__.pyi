@@ -22,7 +22,6 @@ if True:
     from .ledger import (
         at_least as at_least,
         at_most as at_most,
-        deployments_document as deployments_document,
         left_of as left_of,
         log_page as log_page,
         main_currency as main_currency,

@@ -182,4 +182,4 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
     axes.set(yscale="log", ylim=(max(floor, min(upper) / 10), 1.3))
     axes.set(xlabel="epsilon", ylabel="delta")
     axes.set(title=f"delta over epsilon, asked at {exactly(result.epsilon)}")
-    style(axes, "upper left", fontsize=7.5, bbox_to_anchor=(1.01, 1.0))
+    style(axes, "upper left", bbox_to_anchor=(1.01, 1.0))

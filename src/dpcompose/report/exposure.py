@@ -7,7 +7,7 @@ from typing import Any
 
 from dpcompose.account import Exposure
 from dpcompose.report.layout import Page, PageTable, headings
-from dpcompose.report.number import above, exactly
+from dpcompose.report.number import above, exactly, trimmed
 
 
 def exposure_page(result: Exposure) -> Page:
@@ -30,7 +30,8 @@ def exposure_page(result: Exposure) -> Page:
         *([("window", result.window)] if result.window else []),
         *(("periods", f"{number} of {path}") for path, number in result.periods.items()),
     )
-    headline = f"epsilon <= {above(result.promised.epsilon)} is promised at delta = {exactly(result.delta)}"
+    promised = trimmed(above(result.promised.epsilon))
+    headline = f"epsilon <= {promised} is promised at delta = {exactly(result.delta)}"
     if not result.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(result.delta)}"
     notes = ("Promised: the worst case of all future questions. Spent: charges so far.",)

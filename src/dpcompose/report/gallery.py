@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
-from dpcompose.plan import PlanAccount
+from dpcompose.plan import PlanAccount, TrainingHistory
 from dpcompose.report.number import above, exactly
 from dpcompose.report.picture import COLORS, INK, attacker, band, figure, message, named, style
-from dpcompose.values import Adjacency, AdjacencyName
+from dpcompose.report.training import draw_steps
+from dpcompose.values import Adjacency, AdjacencyName, Bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,23 +64,10 @@ def steps(
         domain = f"at most {MOST_STEPS:,} steps"
         raise DomainError("total", total.count, domain, "Draw its first steps")
     result = running_epsilon(total, delta=delta, adjacency=adjacency)
-    axes = _axes(axes)
     shown = _spread(len(result))
-    empty = "epsilon is infinite" if shown else "no step is taken: epsilon is 0"
-    lower, upper = ([ends[index] for index in shown] for ends in (result.lower, result.upper))
-    band(axes, [index + 1 for index in shown], lower, upper, empty)
-    look: dict[str, Any] = {"fontsize": 9, "va": "bottom"}
-    if budget is not None:
-        axes.axhline(budget, color=COLORS[1], linewidth=1, linestyle="--")
-        axes.annotate(f"budget {exactly(budget)}", (1, budget), color=COLORS[1], **look)
-    if published is not None:
-        end = len(result), published
-        axes.plot(*([each] for each in end), color=COLORS[2], marker="D")
-        axes.annotate(f"published {exactly(published)} ", end, color=INK, ha="right", **look)
-    title = f"Epsilon over steps, delta = {exactly(delta)}"
-    axes.set(xlabel="steps", ylabel="epsilon", title=title)
-    axes.set_ylim(bottom=0)
-    return style(axes)
+    bounds = tuple(Bound(result.lower[index], result.upper[index]) for index in shown)
+    history = TrainingHistory(tuple(index + 1 for index in shown), bounds, delta, budget)
+    return draw_steps(history, _axes(axes), published=published)
 
 
 def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
@@ -274,7 +262,7 @@ def plane(
     ]
     if levels:
         lines = axes.contour(columns, rows, table, levels=levels, colors=list(COLORS))
-        axes.clabel(lines, fmt="epsilon %g", fontsize=8)
+        axes.clabel(lines, fmt="epsilon %g", fontsize=9)
     else:
         most, where = max(found.upper.tolist()), "somewhere" if finite else "everywhere"
         known = f"epsilon is at most {above(most, 3)} everywhere"

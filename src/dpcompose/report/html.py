@@ -27,7 +27,7 @@ def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcom
         f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in page.facts
     )
     figures = [
-        f"<figure>{each.svg()}<figcaption>{escaped(each.caption)}</figcaption></figure>"
+        f'<figure tabindex="0">{each.svg()}<figcaption>{escaped(each.caption)}</figcaption></figure>'
         for each in pictures
     ]
     body = [

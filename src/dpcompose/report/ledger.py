@@ -10,7 +10,6 @@ from dpcompose.errors import few_digits
 from dpcompose.ledger import (
     Amount,
     Amounts,
-    Anchor,
     Balance,
     Entry,
     Kind,
@@ -25,8 +24,6 @@ from dpcompose.report.number import above, below, members, trimmed
 
 BAR = 16
 """Cells of a bar."""
-FORMAT = "dpcompose deployments 1"
-_UNSTATED = "not said"
 Epsilons = tuple[float, float] | None
 _ROUNDED = (
     "Left is what the scope and all above it leave. Spent is rounded up, left is rounded down; --json has the exact "
@@ -360,89 +357,6 @@ def verification_page(result: Verification, *, where: str = "The ledger") -> Pag
         (),
         notes,
     )
-
-
-def deployments_document(
-    balances: Sequence[Balance], entries: Iterable[Entry], *, anchor: Anchor, producer: str
-) -> dict[str, Any]:
-    """A ledger for a public registry of deployments: the mechanisms that ran, on which data, for how much in total.
-
-    It has one deployment for each scope that was charged itself, the totals of all scopes, and the anchor that pins the
-    history. It has no actors and no keys.
-    """
-    charged: dict[str, dict[str, dict[str, Any]]] = {}
-    counts: dict[str, dict[str, int]] = {}
-    times: dict[str, list[str]] = {}
-    for entry in entries:
-        counted = counts.setdefault(entry.scope, {"granted": 0, "refused": 0, "redeemed": 0})
-        if entry.kind in counted:
-            counted[entry.kind] += 1
-            times.setdefault(entry.scope, []).append(entry.time)
-        if entry.kind == "granted":
-            _add_charge(charged.setdefault(entry.scope, {}), entry)
-    return {
-        "registry": FORMAT,
-        "producer": producer,
-        "deployments": [
-            _deployment(balance, charged.get(path, {}), counts.get(path, {}), times.get(path, []))
-            for balance in balances
-            if (path := balance.scope.path) in charged or not balance.scope.parent
-        ],
-        "totals": {
-            balance.scope.path: {"spent": balance.spent.texts(), "caps": balance.scope.caps.texts()}
-            | _period(balance)
-            for balance in balances
-        },
-        "anchor": {
-            root: {"entries": head.sequence, "hash": head.hash} for root, head in anchor.heads
-        },
-    }
-
-
-def _add_charge(mechanisms: dict[str, dict[str, Any]], entry: Entry) -> None:
-    """Add a charge to the line of its mechanism, which has their number and their sum."""
-    description = entry.description
-    name = description.get("mechanism") or description.get("opaque") or _UNSTATED
-    line = mechanisms.setdefault(str(name), {"times": 0, "units": {}})
-    line["times"] += 1
-    for currency, units in entry.cost.units.items():
-        line["units"][currency] = line["units"].get(currency, 0) + units
-
-
-def _deployment(
-    balance: Balance,
-    mechanisms: dict[str, dict[str, Any]],
-    counts: dict[str, int],
-    times: list[str],
-) -> dict[str, Any]:
-    scope, description = balance.scope, balance.scope.description
-    budget: dict[str, Any] = description.get("budget") or {}
-    note: dict[str, Any] = description.get("note") or {}
-    return {
-        "name": scope.path,
-        "unit": note.get("unit", _UNSTATED),
-        "neighbors": budget.get("adjacency", _UNSTATED),
-        "budget": budget.get("filter"),
-        "caps": scope.caps.texts(),
-        "spent": balance.spent.texts(),
-        "left": {} if scope.kind is Kind.SLOTS else balance.left.texts(),
-        "closed": balance.closed,
-        **_period(balance),
-        "charges": {"granted": 0, "refused": 0, "redeemed": 0} | counts,
-        "first": min(times, default=None),
-        "last": max(times, default=None),
-        "mechanisms": [
-            {"mechanism": name, "times": line["times"], "cost": Amounts(line["units"]).texts()}
-            for name, line in sorted(mechanisms.items())
-        ],
-    }
-
-
-def _period(balance: Balance) -> dict[str, Any]:
-    """Of a scope that renews, how often, and the only period that its amounts are of."""
-    if balance.scope.renewal is None or balance.period is None:
-        return {}
-    return {"renew": balance.scope.renewal.text, "period": list(balance.period)}
 
 
 def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import MissingExtraError
 from dpcompose.files import path_of, replacing
+from dpcompose.notebook import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 INK = "#5a5b5c"
 """The color of text and axes, which no curve has, so that an SVG can take the color of the page instead."""
@@ -131,16 +133,32 @@ def message(axes: Axes, text: str) -> None:
 def style(axes: Axes, legend: str = "", **settings: Any) -> Axes:
     """Draw grid, ticks, labels and spines in ink, and a legend at that place if anything is labelled."""
     if legend and axes.get_legend_handles_labels()[0]:
-        plain: dict[str, Any] = {"frameon": False, "fontsize": 8, "labelcolor": INK}
+        plain: dict[str, Any] = {"frameon": False, "fontsize": 9, "labelcolor": INK}
         axes.legend(**(plain | {"loc": legend} | settings))
     axes.grid(True, which="major", color=INK, alpha=0.2, linewidth=0.6)
     axes.tick_params(which="both", colors=INK)
     for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
-        text.set_color(INK)
+        text.set(color=INK, text=written(text.get_text()))
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter(_log_ticks())
+            axis.set_minor_formatter(_log_ticks())
     for name, spine in axes.spines.items():
         spine.set_visible(name in ("left", "bottom"))
         spine.set_color(INK)
     return axes
+
+
+def _log_ticks() -> Formatter:
+    """Ticks of a logarithmic axis as people write them: 0.5, 20 and 1000, and powers of ten beyond."""
+    from matplotlib.ticker import LogFormatterMathtext
+
+    class Ticks(LogFormatterMathtext):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            power = super().__call__(x, pos)
+            return f"{x:g}" if power and 1e-3 <= x < 1e5 else power
+
+    return Ticks()
 
 
 def named(name: str) -> str:

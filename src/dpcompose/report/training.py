@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.plan import TrainingHistory
 from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import above, exactly, interval
-from dpcompose.report.picture import INK, Picture, band, style
+from dpcompose.report.picture import COLORS, INK, Picture, band, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,17 +19,28 @@ def training_pictures(history: TrainingHistory) -> tuple[Picture]:
     """Both ends of epsilon over the steps, and the most that may be spent."""
     title = f"Epsilon at delta = {exactly(history.delta)}"
 
-    def draw(axes: Axes) -> None:
-        lower, upper = ([getattr(e, end) for e in history.epsilon] for end in ("lower", "upper"))
-        band(axes, history.steps, lower, upper, "no step was charged")
-        if history.target is not None:
-            line: Any = {"color": INK, "linewidth": 0.8, "linestyle": ":", "label": "the budget"}
-            axes.axhline(history.target, **line)
-        axes.set(xlabel="steps", ylabel="epsilon", title=title, ylim=(0, None))
-        style(axes, "lower right")
+    budget = "" if history.target is None else "; the dashed line is the budget"
+    return (Picture("Epsilon over steps", f"{title}{budget}.", partial(draw_steps, history)),)
 
-    budget = "" if history.target is None else "; the dotted line is the budget"
-    return (Picture("Epsilon over steps", f"{title}{budget}.", draw),)
+
+def draw_steps(history: TrainingHistory, axes: Axes, *, published: float | None = None) -> Axes:
+    """Both ends of epsilon over the steps, the budget as a line and a published epsilon as a mark."""
+    lower, upper = ([getattr(each, end) for each in history.epsilon] for end in ("lower", "upper"))
+    empty = "epsilon is infinite" if history.steps else "no step is taken: epsilon is 0"
+    band(axes, history.steps, lower, upper, empty)
+    look: dict[str, Any] = {"fontsize": 9, "va": "bottom"}
+    if history.target is not None:
+        axes.axhline(history.target, color=COLORS[1], linewidth=1, linestyle="--")
+        label = f"budget {exactly(history.target)}"
+        axes.annotate(label, (1, history.target), color=COLORS[1], **look)
+    if published is not None:
+        end = max(history.steps, default=0), published
+        axes.plot(*([each] for each in end), color=COLORS[2], marker="D")
+        axes.annotate(f"published {exactly(published)} ", end, color=INK, ha="right", **look)
+    title = f"Epsilon over steps, delta = {exactly(history.delta)}"
+    axes.set(xlabel="steps", ylabel="epsilon", title=title)
+    axes.set_ylim(bottom=0)
+    return style(axes)
 
 
 def training_page(history: TrainingHistory) -> Page:
