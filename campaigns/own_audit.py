@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from campaigns.release.audit import QUESTIONS, neighbors
+from campaigns.release.audited import audited_question, audited_session
 from dpcompose import (
     BlackBox,
     Composition,
@@ -51,7 +52,6 @@ from dpcompose.composition import Composable, one_of
 from dpcompose.experiment import Experiment, Greedy, Repeater, Wanderer, about_bob
 from dpcompose.ledger import Ledger
 from dpcompose.mechanisms import AboveThreshold
-from dpcompose.release.audited import audited_question, audited_session
 from dpcompose.release.sparse_vector import open_sparse_vector
 
 ALPHA = 1e-6
