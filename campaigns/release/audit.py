@@ -34,7 +34,7 @@ from campaigns.release.audited import (
 from campaigns.release.marginals import audited_rounds
 from dpcompose.audit import AuditResult, Verdict, audit
 from dpcompose.release.aggregate import Scans, exact
-from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.noise import DiscreteLaplaceNoise
 from dpcompose.release.spend import Spend
