@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from campaigns.release.audit import QUESTIONS, neighbors
+from campaigns.release.audited import audited_question, audited_session
 from dpcompose import (
     BlackBox,
     Composition,
@@ -51,8 +52,7 @@ from dpcompose.composition import Composable, one_of
 from dpcompose.experiment import Experiment, Greedy, Repeater, Wanderer, about_bob
 from dpcompose.ledger import Ledger
 from dpcompose.mechanisms import AboveThreshold
-from dpcompose.release.audited import audited_question, audited_session
-from dpcompose.release.sparse_vector import open_sparse_vector
+from dpcompose.release.sparse_vector import SparseVector
 
 ALPHA = 1e-6
 LATTICE = 2.0**20
@@ -177,7 +177,7 @@ def _sparse() -> Callable[[int], list[bool]]:
     account = Account(ledger, scope="audit")
 
     def call(world: int) -> list[bool]:
-        opened = open_sparse_vector(
+        opened = SparseVector.open(
             account,
             AboveThreshold(1.0, positives=2),
             threshold=0,

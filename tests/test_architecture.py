@@ -80,7 +80,7 @@ MAY_IMPORT = {
     "audit": {"experiment", "mechanisms", "adaptive", "composition", "guarantee"},
     "ledger": {"check"},
     "account": {"ledger", "adaptive", "mechanisms", "composition", "guarantee"},
-    "release": {"account", "ledger", "mechanisms", "composition", "adaptive", "guarantee", "audit"},
+    "release": {"account", "ledger", "mechanisms", "composition", "adaptive", "guarantee"},
     "report": {*THEORY, "plan", "ledger", "account", "release", "interop"},
     "interop": {
         "law",

@@ -24,17 +24,17 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import dpcompose.release as release
-from campaigns.release.marginals import audited_rounds
-from dpcompose.audit import AuditResult, Verdict, audit
-from dpcompose.release.aggregate import Scans, exact
-from dpcompose.release.audited import (
+from campaigns.release.audited import (
     AuditedRelease,
     World,
     audited_question,
     audited_session,
     audited_worlds,
 )
-from dpcompose.release.bounds import Change
+from campaigns.release.marginals import audited_rounds
+from dpcompose.audit import AuditResult, Verdict, audit
+from dpcompose.release.aggregate import Scans, exact
+from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.noise import DiscreteLaplaceNoise
 from dpcompose.release.spend import Spend

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from campaigns.release.audited import AuditedRelease
 from dpcompose.audit import Pair, Subject
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aim import AdaptiveMarginals, Columns, Marginal, workload
-from dpcompose.release.audited import AuditedRelease
 from dpcompose.release.noise import DiscreteGaussianNoise
 from dpcompose.release.spend import Spend
 

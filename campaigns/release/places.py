@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import dpcompose.release as release
 from campaigns.release import tables
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.table import Table
 
 Rows = Sequence[tuple[Any, ...]]

@@ -28,7 +28,7 @@ from campaigns.release.places import Place
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release import sql_aggregate, sql_rows, sql_scalar
 from dpcompose.release.aggregate import exact
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.table import Table
 
 EPSILON = {"epsilon": 1.0}

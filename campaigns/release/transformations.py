@@ -30,7 +30,7 @@ from campaigns.release.places import Place
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError, EngineError, UnsupportedError
 from dpcompose.release.aggregate import Scan
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.expression import RowExpression
 from dpcompose.release.query import over
 from dpcompose.release.table import Table

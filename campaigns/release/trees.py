@@ -32,7 +32,7 @@ import dpcompose.release as release
 from campaigns.release import places, tables, transformations
 from campaigns.release.places import Place
 from campaigns.release.transformations import CONSTANTS
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.expression import UNITS
 from dpcompose.release.query import run
 

@@ -26,7 +26,7 @@ import dpcompose.release as release
 from campaigns.release import tables
 from campaigns.release.engines import EPSILON, PRIVATE, QUESTIONS
 from dpcompose.release.aggregate import Scan, exact
-from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
 from dpcompose.release.table import Table
 from dpcompose.release.truncation import Sampling

@@ -107,7 +107,6 @@ MADE = [
     "Receipt",
     "Scope",
     "Verification",
-    "AccuracyCurve",
     "Answer",
     "CountingPlan",
     "release.Question",
@@ -427,12 +426,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "only": lambda: None,
     },
     "Composition": {"parts": lambda: ((dp.Laplace(1.0), 2),)},
-    "release.open_sparse_vector": {
-        "account": lambda: account.Account(opened(), scope="world"),
-        "mechanism": lambda: dp.mechanisms.AboveThreshold(0.5),
-        "threshold": lambda: 10,
-        "sensitivity": lambda: 1,
-    },
     "account.Account": {"scope": lambda: "world"},
     "divergence.Density": {
         "log_pdf": lambda: lambda x: -x * x / 2 - 0.918938533204672,
@@ -512,7 +505,6 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
     "account.open_partition": {"path": lambda: "world/more", "filter": lambda: None},
     "account.take_slot": {"path": lambda: "world/slots/a"},
     "account.open_slots": {"path": lambda: "world/others", "delta": lambda: None},
-    "release.accuracy_curves": {"plan": _counting},
     "ledger.Amount": {"units": lambda: 5},
     "release.questions_of_sql": {
         "text": lambda: "SELECT COUNT(*) FROM t",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from campaigns.release.audit import QUESTIONS, neighbors
+from campaigns.release.audited import World, audited_question, audited_session, audited_worlds
 from dpcompose.audit import Verdict, audit
 from dpcompose.release.aggregate import exact
-from dpcompose.release.audited import World, audited_question, audited_session, audited_worlds
 
 
 @pytest.mark.parametrize(

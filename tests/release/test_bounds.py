@@ -15,7 +15,7 @@ from campaigns.release import tables
 from campaigns.release.truncation import excess
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregate import Scan
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.design import scores
 from dpcompose.release.query import Engine, Query
 from dpcompose.release.source import of_arrow

@@ -23,7 +23,7 @@ from dpcompose import (
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import PermuteAndFlip
 from dpcompose.release import sampler
-from dpcompose.release.bounds import Bounds, Change
+from dpcompose.release.columns import Bounds, Change
 from dpcompose.release.design import KeyThreshold
 from dpcompose.release.noise import (
     DiscreteGaussianNoise,
@@ -51,7 +51,7 @@ def test_laplace_noise_costs_at_most_what_was_typed(epsilon: Fraction, change: C
     price = compose(noise.mechanism).pure()
     assert price is not None
     assert Fraction(price) <= epsilon
-    assert Fraction(change.l1) / Fraction(noise.scale) <= epsilon
+    assert Fraction(change.l1) / Fraction(noise.spread) <= epsilon
     assert price > float(epsilon) * (1 - 1e-11)
 
 
@@ -62,7 +62,7 @@ def test_gaussian_noise_costs_at_most_what_was_typed(rho: Fraction, change: Chan
     price = compose(noise.mechanism).zcdp()
     assert price is not None
     assert Fraction(price.rho) <= rho
-    assert Fraction(change.l2_squared) / (2 * Fraction(noise.sigma) ** 2) <= rho
+    assert Fraction(change.l2_squared) / (2 * Fraction(noise.spread) ** 2) <= rho
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -179,7 +179,7 @@ def test_quantiles_agree_with_sums(
         covered += 2 * mass[reach]
     stated = noise.error(1 - confidence)
     assert abs(stated - reach) <= (
-        1 if isinstance(noise, DiscreteGaussianNoise) and noise.sigma > 60 else 0
+        1 if isinstance(noise, DiscreteGaussianNoise) and noise.spread > 60 else 0
     )
 
 
@@ -198,9 +198,9 @@ def test_the_chance_to_pass_is_bounded(
 def _masses(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> tuple[list[float], float]:
     last = 80_000  # far beyond the largest scale times log(1e12)
     if isinstance(noise, DiscreteLaplaceNoise):
-        mass = [math.exp(-x / noise.scale) for x in range(last)]
+        mass = [math.exp(-x / noise.spread) for x in range(last)]
     else:
-        mass = [math.exp(-x * x / (2 * noise.sigma**2)) for x in range(last)]
+        mass = [math.exp(-x * x / (2 * noise.spread**2)) for x in range(last)]
     return mass, 2 * math.fsum(mass) - mass[0]
 
 

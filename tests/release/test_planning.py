@@ -73,9 +73,7 @@ def test_with_a_delta_the_coordinated_error_grows_as_the_square_root() -> None:
 
     def error(method: str, n: int) -> float:
         found = release.plan(n, accuracy=0.5, epsilon=1.0, delta=1e-6)
-        (curve,) = (
-            each for each in release.accuracy_curves(found, points=2) if each.method == method
-        )
+        (curve,) = (each for each in found.curves(points=2) if each.method == method)
         return curve.points[0][1] * n
 
     assert error("coordinated", 10**9) / error("coordinated", 10**7) == pytest.approx(
@@ -101,7 +99,7 @@ def test_a_round_of_the_coordinated_row_costs_its_share() -> None:
 
 def test_the_curves_meet_the_plan(plan: release.CountingPlan) -> None:
     by_name = {row.method: row for row in plan.rows}
-    for curve in release.accuracy_curves(plan, points=9):
+    for curve in plan.curves(points=9):
         errors = [error for _, error in curve.points]
         assert errors == sorted(errors)
         for queries, error in curve.points:

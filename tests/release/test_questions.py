@@ -19,7 +19,7 @@ from dpcompose.adaptive import ConcentratedFilter
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.release import sampler
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.design import NoiseStep, PeelingStep, RankStep
 from dpcompose.release.noise import (
     DiscreteGaussianNoise,

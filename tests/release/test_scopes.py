@@ -310,7 +310,7 @@ def test_errors_next_to_certain_are_numbers(confidence: float, spend: Any) -> No
 
 
 def test_the_quantile_next_to_certain_is_that_of_the_noise() -> None:
-    from dpcompose.release.bounds import Bounds
+    from dpcompose.release.columns import Bounds
     from dpcompose.release.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
     change = Bounds.stated(1).change(1)

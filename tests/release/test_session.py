@@ -338,8 +338,8 @@ def test_a_key_may_be_called_like_a_number(quiet: list[list[int]]) -> None:
         lambda: world.table(unit=[["person"]]),
         lambda: world.table(schema=3),
         lambda: world.table(line_breaks=1),
-        lambda: release.accuracy_curves(
-            release.plan(1000, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=64), points=1
+        lambda: release.plan(1000, accuracy=0.1, epsilon=1.0, delta=1e-6, domain=64).curves(
+            points=1
         ),
     ],
 )

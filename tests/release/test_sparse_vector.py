@@ -20,7 +20,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger import Ledger
 from dpcompose.mechanisms import AboveThreshold
-from dpcompose.release import SparseVector, open_sparse_vector
+from dpcompose.release import SparseVector
 
 
 def account(epsilon: float = 1.0) -> Account:
@@ -33,7 +33,7 @@ def opened(
     where: Account, mechanism: AboveThreshold, key: str = "one", **given: Any
 ) -> SparseVector:
     arguments: dict[str, Any] = {"threshold": 1000, "actor": "Ada", "key": key} | given
-    return open_sparse_vector(where, mechanism, **arguments)
+    return SparseVector.open(where, mechanism, **arguments)
 
 
 def test_one_charge_for_any_number_of_answers_below() -> None:

@@ -17,7 +17,8 @@ pytest.importorskip("opendp")
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Ledger, entry
 from dpcompose.mechanisms import Gaussian
-from dpcompose.release import SelectedAnswer, col
+from dpcompose.release import col
+from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter
 from tests.serve.conftest import Town
@@ -203,7 +204,7 @@ def test_long_texts_are_cut_before_any_function_and_long_names_belong_to_nobody(
         Ledger.open("memory:"), "notes", {"notes": said}, filter=release_budget(), actor="keeper"
     )
     worker = release.Worker(dict(catalog.tables))
-    table = release.opened_in(catalog, worker)["notes"]
+    table = worker.tables(catalog)["notes"]
     found = run(table.mutate(size=release.col("note").length()).data.select("person", "size"))
     assert sorted(found) == [("a", 200), ("c", 10)]
     worker.close()

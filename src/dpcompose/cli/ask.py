@@ -257,7 +257,6 @@ class Counter:
 
     def _budget(self) -> None:
         from dpcompose.account import used
-        from dpcompose.release import budget_in_words
 
         assert self.session.ledger is not None
         share = used(self.session.ledger.balance(self.session.scope))
@@ -266,7 +265,7 @@ class Counter:
             if share is None
             else f"[{'#' * round(20 * share):20}] {float(100 * share):.3g} % spent; "
         )
-        stdout(f"{gauge}{budget_in_words(self.session)}\n")
+        stdout(f"{gauge}{self.session.budget_in_words}\n")
 
     def _history(self) -> None:
         from dpcompose.report import headings

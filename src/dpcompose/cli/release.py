@@ -86,7 +86,7 @@ def release(
     with _reporting_no_charge():
         from dpcompose import check
         from dpcompose.ledger import Ledger
-        from dpcompose.release import Session, explains
+        from dpcompose.release import Explanation, Session
 
         check.open_probability("--confidence", confidence)
         require_writable("--out", out, ".csv", ".parquet", ".json")
@@ -108,7 +108,7 @@ def release(
             raise DomainError("--rows", str(rows), domain)
         session = Session(data, ledger=books, scope=scope, actor=actor, answers=answers)
         shared = None if named is None else session.part(batch, named)
-        if quote or (sql is not None and explains(sql)):
+        if quote or (sql is not None and Explanation.is_requested(sql)):
             quotes = session.explain(batch, spend=shared).quotes
             return Result.of(quotes, confidence=confidence, left=session.account.left())
         steps("checking, charging, asking", 1, 3)

@@ -37,7 +37,7 @@ from typing import Any, Protocol
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, MissingExtraError
 from dpcompose.mechanisms import Concentrated
-from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Change
 from dpcompose.release.noise import DiscreteGaussianNoise, Selection
 from dpcompose.release.spend import Spend
 
@@ -235,7 +235,7 @@ class AdaptiveMarginals:
                 if model.megabytes(columns) <= self.megabytes * used
             ]
             choice, spend = allowance.take((1 - MEASURED) * each), allowance.take(MEASURED * each)
-            columns = self._worst(small, model, truth, choice, self._noise(spend).sigma)
+            columns = self._worst(small, model, truth, choice, self._noise(spend).spread)
             found.append(self._noisy(columns, truth, spend))
             before, model = model.counts(columns), model.after(found)
             moved = math.fsum(
@@ -263,7 +263,7 @@ class AdaptiveMarginals:
 
     def _noisy(self, columns: Columns, truth: ExactMarginals, spend: Spend) -> Marginal:
         noise = self._noise(spend)
-        return Marginal(columns, tuple(noise.draw(truth.counts(columns).tolist())), noise.sigma)
+        return Marginal(columns, tuple(noise.draw(truth.counts(columns).tolist())), noise.spread)
 
     def _worst(
         self,
@@ -298,7 +298,7 @@ class AdaptiveMarginals:
 
     def plain(self) -> dict[str, object]:
         """The description that the ledger stores."""
-        sigma = self._noise(Spend(MEASURED * self.part, "rho")).sigma
+        sigma = self._noise(Spend(MEASURED * self.part, "rho")).spread
         return {
             "noise": "adaptive marginals, discrete gaussian",
             "sigma": repr(sigma),

@@ -14,32 +14,12 @@ from fcntl import LOCK_EX, flock
 from hmac import compare_digest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from dpcompose.errors import AlreadyRedeemedError, DomainError, ReleaseError, StoreError
 from dpcompose.files import path_of
 from dpcompose.ledger import Receipt
 from dpcompose.release.bounding import Redeemer
-
-
-class AnswerStore(Protocol):
-    """A place for answers, by receipt."""
-
-    def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
-        """Wait until nobody else who shares this place works on the answers of a receipt."""
-        ...
-
-    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
-        """The answers of a receipt; None if there are none here.
-
-        Raises:
-            ReleaseError: If they were damaged, or not sealed with this key.
-        """
-        ...
-
-    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
-        """Keep the answers of a receipt, sealed with a key; durable when it returns, if the place is."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -50,13 +30,16 @@ class InMemory:
     turns: dict[str, Lock] = field(default_factory=dict[str, Lock], repr=False)
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
+        """Wait until nobody else who shares this place works on the answers of a receipt."""
         return self.turns.setdefault(receipt.to_json(), Lock())
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
+        """The answers of a receipt; None if there are none here."""
         text = self.texts.get(receipt.to_json())
         return None if text is None else json.loads(text)
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
+        """Keep the answers of a receipt, sealed with a key."""
         self.texts[receipt.to_json()] = json.dumps(answers)
 
 
@@ -96,6 +79,11 @@ class InDirectory:
                     lock.unlink()
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
+        """The answers of a receipt; None if there are none here.
+
+        Raises:
+            ReleaseError: If they were damaged, or not sealed with this key.
+        """
         file = self._file(receipt)
         try:
             document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -111,6 +99,7 @@ class InDirectory:
         )
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
+        """Keep the answers of a receipt, sealed with a key; durable when it returns."""
         file = self._file(receipt)
         text = json.dumps({"seal": _sealed(receipt, answers, seal), "answers": answers})
         with self._storing():
@@ -144,6 +133,10 @@ def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
     """The HMAC of answers and of what was charged for them: the receipt names the request by the hash of its entry."""
     text = json.dumps([receipt.to_json(), answers], sort_keys=True)
     return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
+
+
+AnswerStore = InMemory | InDirectory
+"""A store of answers, by receipt."""
 
 
 def answers_at(directory: str | Path | None) -> AnswerStore:

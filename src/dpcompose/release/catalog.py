@@ -6,30 +6,55 @@
 
 Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
 Ends of a column that the keeper knows are the default ones of questions; they are public, as is what they do to rows.
+
+A service reads the rows in a process of its own, a `Worker`, which has the rows and nothing else: no ledger, no token. It
+is told SQL that was built from checked trees, and gives back integers. Each text is cut to the longest that the catalog
+declares before any function takes it, and rows whose person has a longer name belong to nobody: so the work for a row
+is bounded, whoever is in the table.
 """
+
+# The drivers have types in part only.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import secrets
+import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Lock
+from time import monotonic
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dpcompose import check
-from dpcompose.account import balance_in_epsilon, open_scope, target_of
+from dpcompose.account import open_scope
 from dpcompose.adaptive import Budget, Filter
-from dpcompose.errors import DomainError, ReleaseError, ScopeExistsError, UnknownScopeError
+from dpcompose.errors import (
+    DomainError,
+    EngineError,
+    ReleaseError,
+    ScopeExistsError,
+    UnknownScopeError,
+    UnsupportedError,
+)
 from dpcompose.ledger import Ledger
+from dpcompose.release.arrow import PublicSource, public as public_table
 from dpcompose.release.bounding import Binding
-from dpcompose.release.bounds import Bounds
-from dpcompose.release.public import PublicSource, public_source
+from dpcompose.release.columns import Bounds
+from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.query import KINDS, Query
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
 from dpcompose.release.spend import exact
-from dpcompose.release.table import CATALOGUED, Table, table
+from dpcompose.release.table import CATALOGUED, Table, columns_of, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
 LONGEST = 256
@@ -65,8 +90,7 @@ class Catalog:
     public: Mapping[str, PublicSource] = field(repr=False)
 
     def __init__(self, ledger: Ledger, scope: str) -> None:
-        note = cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
-        said = note.get("catalog")
+        said = _note_of(ledger, scope).get("catalog")
         if said is None:
             raise DomainError(
                 "scope",
@@ -149,13 +173,13 @@ class Catalog:
             raise DomainError(
                 "public", type(listed).__name__, "a mapping from names that no table has to files"
             )
-        known = {
-            check.line("public", name): public_source(name, _location(path))
-            for name, path in listed.items()
-        }
-        described = {
-            name: {"source": each.source, "digest": each.digest} for name, each in known.items()
-        }
+        described: dict[str, dict[str, str]] = {}
+        for name, path in listed.items():
+            file = _location(path)
+            described[check.line("public", name)] = {
+                "source": file,
+                "digest": public_table(file).digest,
+            }
         catalog = {"version": secrets.token_hex(16), "tables": said, "public": described}
         note = {"catalog": catalog, "trust_view": list(trust_view)}
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)
@@ -187,24 +211,61 @@ class Catalog:
         """
         if name not in self.tables:
             raise DomainError("name", name, f"one of {', '.join(self.tables)}")
-        types, ranges = self.tables[name]["types"], self.tables[name].get("ranges", {})
         made = table(**arguments_of_table(self.tables[name]))
-        now = [[each.name, each.type] for each in made.columns]
-        if now != types:
-            raise DomainError(
-                name,
-                [each for each, _ in now],
-                f"the columns catalogued, {types}",
-                "Ask the keeper",
+        return catalogued(made, name, self.described[name], self.public)
+
+    @staticmethod
+    def without_rows(
+        tables: Mapping[str, Mapping[str, Any]],
+        public: Mapping[str, PublicSource] = MappingProxyType({}),
+    ) -> dict[str, Table]:
+        """The tables that are described, with no rows in them: what is decided without looking at rows is the same.
+
+        Args:
+            tables: For each name what `described` says of it.
+            public: The public tables of the catalog.
+        """
+        engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
+        for name, description in tables.items():
+            columns = ", ".join(
+                f"{engine.quoted(column)} {words.get(type, type)}"
+                for column, type in description["types"]
             )
-        known = {each: tuple(ends) for each, ends in ranges.items()}
-        return replace(
-            made,
-            name=name,
-            source=f"{CATALOGUED}{self.version} {name}",
-            ranges=known,
-            public_tables=self.public,
-        )
+            engine.raw.execute(f"CREATE TABLE {engine.quoted(name)} ({columns})")
+        return {
+            name: described_table(name, description, engine.table((name,)), public)
+            for name, description in tables.items()
+        }
+
+
+def described_table(
+    name: str, description: Mapping[str, Any], data: Query, public: Mapping[str, PublicSource]
+) -> Table:
+    """The table of a catalog whose rows a query gives; see `catalogued`."""
+    bounds, unit = Bounds(*description["bounds"]), tuple(description["unit"])
+    made = Table(name, unit, bounds, columns_of(data), data=data)
+    return catalogued(made, name, description, public)
+
+
+def catalogued(
+    source: Table, name: str, description: Mapping[str, Any], public: Mapping[str, PublicSource]
+) -> Table:
+    """A table as the catalog describes it.
+
+    Raises:
+        DomainError: If its columns are no longer those that were catalogued.
+    """
+    types = [[each.name, each.type] for each in source.columns]
+    if types != [list(each) for each in description["types"]]:
+        domain = f"the columns catalogued, {description['types']}"
+        raise DomainError(name, [each for each, _ in types], domain, "Ask the keeper")
+    return replace(
+        source,
+        name=name,
+        source=f"{CATALOGUED}{description['version']} {name}",
+        ranges={column: tuple(ends) for column, ends in description["ranges"].items()},
+        public_tables=public,
+    )
 
 
 def arguments_of_table(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,50 +379,30 @@ def open_file(
             "A frame has no place",
         )
     place = Path(str(ledger) if path is None or ledger is not None else f"{path}.ledger")
-    # Nothing is written before the source is known to be a table that fits.
-    books = Ledger.open(place) if place.exists() else None
-    try:
-        known = (
-            None
-            if books is None
-            else cast("dict[str, Any]", books.balance("file").scope.description["note"])
-        )
-    except UnknownScopeError:
-        known = None
-    try:
-        definition = _definition(source, known, person, columns, max_rows_per_person)
-        filter = budget if isinstance(budget, Filter) else _budget(budget, delta, known)
-        books = Ledger.open(place) if books is None else books
-        if known is not None:
-            if filter is not None:
+    opened: Mapping[str, Any] | None = None
+    with ExitStack() as failing:
+        # Nothing is written before the source is known to be a table that fits.
+        books = failing.enter_context(closing(Ledger.open(place))) if place.exists() else None
+        with suppress(UnknownScopeError):
+            opened = None if books is None else _note_of(books, "file")
+        definition = _definition(source, opened, person, columns, max_rows_per_person)
+        filter = _budget(budget, delta, opened)
+        books = failing.enter_context(closing(Ledger.open(place))) if books is None else books
+        if opened is not None:
+            try:
                 # Of another budget it is refused; in the same words nothing happens.
-                open_scope(books, "file", filter=filter, note=known, actor="owner")
+                if filter is not None:
+                    open_scope(books, "file", filter=filter, note=opened, actor="owner")
+            except ScopeExistsError:
+                domain = f"the budget with which {place.name} was opened before"
+                raise DomainError("budget", budget, domain, "Leave it out to go on") from None
         elif path is not None:
-            Catalog.define(
-                books,
-                "file",
-                {"file": {"source": str(path)} | definition},
-                filter=cast("Filter", filter),
-                actor="owner",
-            )
+            tables = {"file": {"source": str(path)} | definition}
+            Catalog.define(books, "file", tables, filter=cast("Filter", filter), actor="owner")
         else:
-            open_scope(
-                books,
-                "file",
-                filter=cast("Filter", filter),
-                note={"opened": definition},
-                actor="owner",
-            )
-    except Exception as error:
-        if books is not None:
-            books.close()
-        if isinstance(error, ScopeExistsError):
-            domain, remedy = (
-                f"the budget with which {place.name} was opened before",
-                "Leave it out to go on",
-            )
-            raise DomainError("budget", budget, domain, remedy) from None
-        raise
+            note = {"opened": definition}
+            open_scope(books, "file", filter=cast("Filter", filter), note=note, actor="owner")
+        failing.pop_all()
     if path is None:
         ranges = {name: tuple(ends) for name, ends in definition.pop("ranges", {}).items()}
         made = replace(table(source, name=name, **definition), ranges=ranges)
@@ -369,7 +410,7 @@ def open_file(
         made = replace(Catalog(books, "file").table("file"), name=path.stem)
     session = Session(made, ledger=books, scope="file", actor="owner")
     sys.stderr.write(
-        f"{made.name}: {budget_in_words(session)}. The budget is kept in {place}, whatever becomes of the rows\n"
+        f"{made.name}: {session.budget_in_words}. The budget is kept in {place}, whatever becomes of the rows\n"
     )
     return session
 
@@ -418,27 +459,19 @@ def _definition(
     return definition | {name: value for name, value in stated.items() if value is not None}
 
 
+def _note_of(ledger: Ledger, scope: str) -> dict[str, Any]:
+    """The note with which a scope was opened."""
+    return cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
+
+
 def _budget(budget: Any, delta: Any, stored: object) -> Filter | None:
     """The budget of an epsilon, and of the delta; None where one is kept already and nothing else is said."""
     if budget is None and stored is None:
-        raise DomainError(
-            "budget", None, "the epsilon that all answers may cost together, such as budget=2"
-        )
-    return None if budget is None else Budget(budget, 1e-6 if delta is None else delta)
-
-
-def budget_in_words(session: Session) -> str:
-    """Such as "epsilon 1.9 of 2 at delta 1e-6 is left"; amounts by currency where it was opened for no epsilon."""
-    left = session.account.left()
-    balance = None if session.ledger is None else session.ledger.balance(session.scope)
-    known = None if balance is None else balance_in_epsilon(balance, left)
-    if balance is None or known is None:
-        return (
-            ", ".join(f"{name} {float(each.fraction):.6g}" for name, each in left.items())
-            + " is left"
-        )
-    epsilon, delta = target_of(balance.scope) or ("nan", "nan")
-    return f"epsilon {known[1]:.6g} of {float(epsilon):.6g} at delta {float(delta):.6g} is left"
+        domain = "the epsilon that all answers may cost together, such as budget=2"
+        raise DomainError("budget", None, domain)
+    if budget is None or isinstance(budget, Filter):
+        return budget
+    return Budget(budget, 1e-6 if delta is None else delta)
 
 
 def _location(source: object) -> str:
@@ -461,3 +494,129 @@ def _location(source: object) -> str:
 
 open = open_file
 """The name that it has in the room's face: `release.open`."""
+
+
+VIEW = "counter_"
+STARTING = 120.0
+"""Seconds in which the process opens its tables."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a statement."""
+
+    rows: Sequence[tuple[Any, ...]]
+
+    def fetchall(self) -> Sequence[tuple[Any, ...]]:
+        """All of them."""
+        return self.rows
+
+
+@dataclass
+class Worker:
+    """A connection of DuckDB in another process, as an engine needs it. A process that fails once is ended.
+
+    Args:
+        definitions: The tables by name, as a catalog has them.
+        until: When the statement that runs has to be done, by the clock `monotonic`.
+    """
+
+    definitions: Mapping[str, Mapping[str, Any]]
+    until: float = field(default_factory=lambda: monotonic() + STARTING)
+    _turn: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(
+            target=_read, args=(theirs, dict(self.definitions)), daemon=True
+        )
+        self.process.start()
+        theirs.close()
+        if not self._received()[0]:
+            raise EngineError("DuckDB", charged=False)
+
+    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
+        """The rows of a statement.
+
+        Raises:
+            RuntimeError: It failed or took too long, or the process is gone; nothing else is said.
+        """
+        return Rows(self._request("execute", words, list(values)) or [])
+
+    def register(self, name: str, frame: Any) -> None:
+        """A public table under a name."""
+        self._request("register", name, frame)
+
+    def tables(self, catalog: Catalog) -> dict[str, Table]:
+        """The tables of a catalog, whose rows the process reads.
+
+        Raises:
+            DomainError: If the columns of one are no longer those that were catalogued.
+        """
+        engine = OnDuckDB(self, foreign=False)
+        return {
+            name: described_table(name, each, engine.table((VIEW + name,)), catalog.public)
+            for name, each in catalog.described.items()
+        }
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.join()
+
+    def _request(self, method: str, *values: Any) -> Any:
+        with self._turn:
+            with suppress(OSError):
+                self._pipe.send((method, values))
+            good, rows = self._received()
+            if not good:
+                self.close()
+                raise RuntimeError("the worker failed")
+            return rows
+
+    def _received(self) -> tuple[bool, Any]:
+        with suppress(EOFError, OSError):
+            if self._pipe.poll(max(self.until - monotonic(), 0.0)):
+                return self._pipe.recv()
+        return False, None
+
+
+def _read(pipe: Connection, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+    """Open the tables, then answer statements until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in [each for each in os.environ if each.startswith("DPCOMPOSE_")]:
+        del os.environ[name]
+    engine: Any = None
+    for name, definition in definitions.items():
+        made = table(**arguments_of_table(definition))
+        engine = made.engine if engine is None else engine
+        data = made.data.over(engine)
+        if made.relation is not None or data is None:
+            raise UnsupportedError(
+                "a database behind a counter", "its counter reads files", "Name a file"
+            )
+        for each in data.tables():
+            engine.open(each)
+        words = _cut(made, data, definition.get("longest", LONGEST)).words
+        engine.raw.execute(f"CREATE TEMP VIEW {engine.quoted(VIEW + name)} AS {words}")
+    pipe.send((True, None))
+    while True:
+        method, values = pipe.recv()
+        try:
+            found = getattr(engine.raw, method)(*values)
+            pipe.send((True, found.fetchall() if method == "execute" else None))
+        except Exception:
+            # Its words may speak of rows.
+            pipe.send((False, None))
+
+
+def _cut(source: Table, data: Query, longest: int) -> Query:
+    texts = [each.name for each in source.columns if each.kind == "text"]
+    units = [f"LENGTH({data[name]}) <= {longest}" for name in texts if name in source.unit]
+    others = [name for name in texts if name not in source.unit]
+    short = {
+        name: source.engine.cast(f"SUBSTRING({data[name]}, 1, {longest})", "string")
+        for name in others
+    }
+    return data.filter(*units).mutate(**short)

@@ -44,6 +44,14 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class AccuracyCurve:
+    """The error of one method as the number of queries grows: points (queries, error as a part of the units)."""
+
+    method: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
 class CountingPlan(Card):
     """How many counting queries about so many units, each changed by 1 by one unit, can be answered.
 
@@ -64,6 +72,30 @@ class CountingPlan(Card):
     delta: float
     domain: int
     rows: tuple[Counted, ...]
+
+    def curves(self, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
+        """For each method, the error that is reached with so many queries: the picture of a plan."""
+        if not check.count("points", points, least=2) <= MOST_POINTS:
+            raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
+        most = max(row.queries for row in self.rows if row.accuracy == "each")
+        last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
+        counts = sorted(
+            {max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)}
+        )
+        errors: dict[str, Callable[[int], float]] = {
+            "basic composition": lambda k: _laplace_error(k / self.epsilon, self),
+            "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, self), self),
+            "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, self), self),
+            "tight, Gaussian": lambda k: _gaussian_error(k, self),
+        }
+        errors |= {
+            way.method: partial(_coordinated_error, way, self)
+            for way in round_costs(self.epsilon, self.delta)
+        }
+        return tuple(
+            AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts))
+            for name, error in errors.items()
+        )
 
 
 def plan(
@@ -143,39 +175,6 @@ def plan(
     )
     rows = (*independent, *coordinated)
     return CountingPlan(size, part, level, epsilon=total, delta=delta, domain=kinds, rows=rows)
-
-
-@dataclass(frozen=True)
-class AccuracyCurve:
-    """The error of one method as the number of queries grows: points (queries, error as a part of the units)."""
-
-    method: str
-    points: tuple[tuple[int, float], ...]
-
-
-def accuracy_curves(plan: CountingPlan, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
-    """For each method, the error that is reached with so many queries: the picture of a plan."""
-    if not check.count("points", points, least=2) <= MOST_POINTS:
-        raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
-    most = max(row.queries for row in plan.rows if row.accuracy == "each")
-    last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
-    counts = sorted(
-        {max(round(10 ** (last * position / (points - 1))), 1) for position in range(points)}
-    )
-    errors: dict[str, Callable[[int], float]] = {
-        "basic composition": lambda k: _laplace_error(k / plan.epsilon, plan),
-        "Theorem 3.20": lambda k: _laplace_error(1 / _each(k, plan), plan),
-        "tight, Laplace": lambda k: _laplace_error(_tight_scale(k, plan), plan),
-        "tight, Gaussian": lambda k: _gaussian_error(k, plan),
-    }
-    errors |= {
-        way.method: partial(_coordinated_error, way, plan)
-        for way in round_costs(plan.epsilon, plan.delta)
-    }
-    return tuple(
-        AccuracyCurve(name, tuple((k, min(error(k), 1.0)) for k in counts))
-        for name, error in errors.items()
-    )
 
 
 def _laplace_reach(confidence: float) -> float:

@@ -54,9 +54,6 @@ class Count(Question):
             return self._measured(table, spend, what, [change])
         return self._of_keys(table, spend, what, change, 1)
 
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        return (Values("count", "int64", tuple(cell[-1] for cell in drawn.released[0])),)
-
 
 @dataclass(frozen=True)
 class Units(Question):
@@ -85,6 +82,7 @@ class Histogram(OfColumn):
     edges: Sequence[Any]
 
     kind: ClassVar[str] = "histogram"
+    main: ClassVar[str] = "count"
     error_column: ClassVar[int] = 2
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
@@ -114,6 +112,7 @@ class Contingency(Count):
     """
 
     kind: ClassVar[str] = "contingency table"
+    main: ClassVar[str] = "count"
 
     def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
         lists = [_list_of(each) for each in self.keys or ()]
@@ -186,6 +185,7 @@ class Top(Question):
     method: str | None = None
 
     kind: ClassVar[str] = "top"
+    main: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,7 +201,7 @@ class Top(Question):
                 "number", self.number, f"an integer from 1 to {most}, of the groups of by="
             )
         asked = self._spend(spend)
-        counted = Count(by=self.by, keys=self.keys).design(table, asked.typed_exactly())
+        counted = Count(by=self.by, keys=self.keys).design(table, asked.amounts())
         described = self._described(by, public, number=self.number)
         noisy = replace(counted, description=described)
         if (
@@ -239,9 +239,6 @@ class Top(Question):
         ]
         kept = sorted(there, key=lambda each: -each[0])[: self.number]
         return Released(tuple(key for _, key, _ in kept), (tuple(cell for _, _, cell in kept),))
-
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        return (Values("count", "int64", tuple(cell[-1] for cell in drawn.released[0])),)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.mechanisms import BlackBox, Concentrated
 from dpcompose.release.aggregate import Groups, Numbers
 from dpcompose.release.aggregation import Aggregation
-from dpcompose.release.bounds import Change
-from dpcompose.release.columns import Key, sorting
+from dpcompose.release.columns import Change, Key, sorting
 from dpcompose.release.noise import Noise, Selection, noise_for
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table
@@ -65,7 +64,9 @@ class KeyThreshold:
         """Raise DomainError unless the whole spend of a question names a delta."""
         if not spend.delta > 0:
             domain = "a delta > 0, beside the epsilon or rho, where keys are private"
-            raise DomainError("spend", spend.typed(), domain, "Name a delta, or give the keys")
+            raise DomainError(
+                "spend", spend.amounts(float), domain, "Name a delta, or give the keys"
+            )
 
     @property
     def least(self) -> int:
@@ -338,7 +339,7 @@ class Design:
             else {"rows that one unit moves": bounds.rows},
             **({"part": self.table.part} if self.table.part else {}),
             **self.description,
-            "spend": self.spend.plain(),
+            "spend": self.spend.amounts(str),
             "steps": [step.plain() for step in self.steps],
         }
         return found if self.threshold is None else found | {"keys out": self.threshold.plain()}

@@ -194,9 +194,6 @@ class OnDuckDB(Engine):
             remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
             raise DomainError("default_collation", found, "none, or binary", remedy)
 
-    def rows(self, words: str) -> Sequence[tuple[Any, ...]]:
-        return self.raw.execute(words).fetchall()
-
 
 def _numbered(rows: Query, of: Sequence[str], order: Order) -> Query:
     equal = [f"{rows[name]} ASC NULLS LAST" for name in of]
@@ -362,9 +359,6 @@ class OnPostgreSQL(Engine):
             self.raw = self._connect()
             self._opened.clear()
             self.raw.execute("SET TIMEZONE = UTC")
-
-    def rows(self, words: str) -> Sequence[tuple[Any, ...]]:
-        return self.raw.execute(words).fetchall()
 
 
 _COLUMNS = """

@@ -23,7 +23,7 @@ from dpcompose.mechanisms import (
     PermuteAndFlip,
 )
 from dpcompose.release import sampler
-from dpcompose.release.bounds import Change
+from dpcompose.release.columns import Change
 from dpcompose.release.spend import Spend, below
 from dpcompose.values import rounded_up
 
@@ -63,7 +63,7 @@ class Selection:
         """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
         if spend.delta and spend.currency == "epsilon":
             domain = "an epsilon without a delta, where a quantile is chosen among candidates"
-            raise DomainError("spend", spend.typed(), domain)
+            raise DomainError("spend", spend.amounts(float), domain)
         epsilon = below(spend.amount)
         if spend.currency == "rho":
             epsilon = math.sqrt(8 * epsilon) * (1 - 1e-13)
@@ -125,7 +125,7 @@ class Noise(ABC):
     """Noise on a vector of integers.
 
     Args:
-        spread: The scale, or sigma: exactly this double.
+        spread: The scale of Laplace noise, the sigma of Gaussian noise: exactly this double.
         change: How far one unit moves the vector.
     """
 
@@ -169,11 +169,6 @@ class Noise(ABC):
 class DiscreteLaplaceNoise(Noise):
     """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale)."""
 
-    @property
-    def scale(self) -> float:
-        """The scale."""
-        return self.spread
-
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteLaplaceNoise:
         """The least scale whose certified price is within the epsilon."""
@@ -188,18 +183,18 @@ class DiscreteLaplaceNoise(Noise):
     @property
     def mechanism(self) -> Composable:
         """The composition of the worst change, where one change is the worst; else epsilon = l1 / scale."""
-        epsilon, shift = rounded_up(Fraction(self.change.l1) / Fraction(self.scale)), self.shift
-        if shift is not None and 1e-3 < self.scale < 1e9 and epsilon <= 300:
-            return DiscreteLaplace(self.scale, shift=shift)
+        epsilon, shift = rounded_up(Fraction(self.change.l1) / Fraction(self.spread)), self.shift
+        if shift is not None and 1e-3 < self.spread < 1e9 and epsilon <= 300:
+            return DiscreteLaplace(self.spread, shift=shift)
         return BlackBox(epsilon)
 
     def draw(self, values: Sequence[int]) -> list[int]:
-        return sampler.discrete_laplace(values, scale=self.scale)
+        return sampler.discrete_laplace(values, scale=self.spread)
 
     def error(self, failure: float) -> int:
         # P(|X| > t) = 2 q^(t + 1) / (1 + q).
-        rest = math.log(failure) + math.log1p(math.exp(-1 / self.scale)) - math.log(2)
-        return max(math.ceil(-self.scale * rest * (1 - 1e-14)) - 1, 0)
+        rest = math.log(failure) + math.log1p(math.exp(-1 / self.spread)) - math.log(2)
+        return max(math.ceil(-self.spread * rest * (1 - 1e-14)) - 1, 0)
 
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
         """The quantile of the sum of two continuous ones, of scales a >= b, and half a step for each rounding.
@@ -207,7 +202,7 @@ class DiscreteLaplaceNoise(Noise):
         P(|X + Y| > t) = (a^2 e^(-t / a) - b^2 e^(-t / b)) / (a^2 - b^2), and (1 + t / 2a) e^(-t / a) for a = b: with
         r = b / a and t = a s, between e^-s and (1 + s / 2) e^-s.
         """
-        wide, narrow = sorted((self.scale, abs(weight) * other.spread), reverse=True)
+        wide, narrow = sorted((self.spread, abs(weight) * other.spread), reverse=True)
         ratio = min(narrow / wide, 1 - 1e-6)
         low = high = -math.log(failure)
         while math.log1p(high / 2) - high > math.log(failure):
@@ -220,21 +215,16 @@ class DiscreteLaplaceNoise(Noise):
         return wide * high * (1 + 1e-5) + (1 + abs(weight)) / 2
 
     def plain(self) -> dict[str, object]:
-        return {"noise": "discrete laplace", "scale": repr(self.scale), "l1": self.change.l1}
+        return {"noise": "discrete laplace", "scale": repr(self.spread), "l1": self.change.l1}
 
     def passing(self, probability: float) -> int:
         # P(X >= t) = q^t / (1 + q) for t >= 0.
-        least = self.scale * (-math.log(probability) - math.log1p(math.exp(-1 / self.scale)))
+        least = self.spread * (-math.log(probability) - math.log1p(math.exp(-1 / self.spread)))
         return max(math.ceil(least * (1 + 1e-12) + 1e-9), 0)
 
 
 class DiscreteGaussianNoise(Noise):
     """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2))."""
-
-    @property
-    def sigma(self) -> float:
-        """The sigma."""
-        return self.spread
 
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteGaussianNoise:
@@ -254,22 +244,22 @@ class DiscreteGaussianNoise(Noise):
     @property
     def mechanism(self) -> Composable:
         """The composition of the worst change, where one change is the worst; else rho = l2^2 / (2 sigma^2)."""
-        if self.shift is not None and 1e-2 < self.sigma < 1e9:
-            return DiscreteGaussian(self.sigma, shift=self.shift)
+        if self.shift is not None and 1e-2 < self.spread < 1e9:
+            return DiscreteGaussian(self.spread, shift=self.shift)
         return Concentrated(
-            rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.sigma) ** 2))
+            rounded_up(Fraction(self.change.l2_squared) / (2 * Fraction(self.spread) ** 2))
         )
 
     def draw(self, values: Sequence[int]) -> list[int]:
-        return sampler.discrete_gaussian(values, sigma=self.sigma)
+        return sampler.discrete_gaussian(values, sigma=self.spread)
 
     def error(self, failure: float) -> int:
-        if self.sigma > SUMMED:
+        if self.spread > SUMMED:
             # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
-            return max(math.ceil(self.sigma * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
+            return max(math.ceil(self.spread * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
         # Proportional to the probabilities of 0, 1, 2, ..., as far as they matter.
         masses = [
-            math.exp(-x * x / (2 * self.sigma**2)) for x in range(math.ceil(12 * self.sigma) + 2)
+            math.exp(-x * x / (2 * self.spread**2)) for x in range(math.ceil(12 * self.spread) + 2)
         ]
         most, beyond = failure * (2 * math.fsum(masses) - masses[0]), 0.0
         # From the far end, where the digits of a small probability are.
@@ -280,13 +270,13 @@ class DiscreteGaussianNoise(Noise):
         return 0
 
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
-        both = math.hypot(self.sigma, weight * other.spread)
+        both = math.hypot(self.spread, weight * other.spread)
         return -NormalDist().inv_cdf(failure / 2) * both + (1 + abs(weight)) / 2
 
     def plain(self) -> dict[str, object]:
         return {
             "noise": "discrete gaussian",
-            "sigma": repr(self.sigma),
+            "sigma": repr(self.spread),
             "l2 squared": self.change.l2_squared,
         }
 
@@ -300,11 +290,11 @@ class DiscreteGaussianNoise(Noise):
             if probability > 1e-16
             else math.sqrt(-2 * math.log(probability))
         )
-        reach = math.ceil(self.sigma * least) + 1
+        reach = math.ceil(self.spread * least) + 1
         while (
-            0.5 * math.erfc((reach - 1) / (self.sigma * math.sqrt(2))) * (1 + 1e-12) > probability
+            0.5 * math.erfc((reach - 1) / (self.spread * math.sqrt(2))) * (1 + 1e-12) > probability
         ):
-            reach += max(1, math.floor(self.sigma * 1e-6))
+            reach += max(1, math.floor(self.spread * 1e-6))
         return max(reach, 1)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregate import clamped, is_readable, is_whole, same
 from dpcompose.release.aggregation import FixedPointGrid
-from dpcompose.release.bounds import Bounds
+from dpcompose.release.columns import Bounds
 from dpcompose.release.query import Value, case, type_of
 from dpcompose.release.spend import exact
 from dpcompose.release.table import Table

@@ -29,7 +29,7 @@ from dpcompose.numerics import two_digits, with_error
 from dpcompose.release.answer import Answer, AnswerTable, failure_of, text_of
 from dpcompose.release.arrow import arrow_table
 from dpcompose.release.question import Interval as Ranges, Question, Values
-from dpcompose.release.sql_nodes import Ends, ends_of
+from dpcompose.release.sql_syntax import Ends, ends_of
 
 ROW = "dpcompose_row"
 
@@ -150,7 +150,8 @@ class Plan:
             return answers[0]
         table, at = self._computed(answers)
         columns = tuple(map(_values, self.names, table.columns))
-        return SelectedAnswer(self, tuple(answers), columns, tuple(at))
+        paid, again = answers[0].receipt, answers[0].replayed
+        return SelectedAnswer(self, tuple(answers), columns, tuple(at), paid, again)
 
     def _computed(self, answers: Sequence[Answer] | None) -> tuple[Any, Sequence[int]]:
         import duckdb
@@ -199,27 +200,17 @@ class SelectedAnswer(AnswerTable):
         answers: The noisy answers that it was computed of, all released by one charge.
         columns: Its columns.
         places: The row of the leaf of each of its rows, where its ends are known.
+        receipt: The charge, redeemed by this answer alone.
+        replayed: Whether this is the stored answer of an earlier request with the same key.
     """
 
     plan: Plan = field(repr=False)
     answers: tuple[Answer, ...] = field(repr=False)
     columns: tuple[Values, ...]
     places: tuple[int, ...] = field(repr=False)
+    receipt: Receipt = field(repr=False)
+    replayed: bool = field(repr=False)
     selected: ClassVar[bool] = True
-
-    @property
-    def paid(self) -> Receipt:
-        return self.receipt
-
-    @property
-    def receipt(self) -> Receipt:
-        """The charge, redeemed by this answer alone."""
-        return self.answers[0].receipt
-
-    @property
-    def replayed(self) -> bool:
-        """Whether this is the stored answer of an earlier request with the same key."""
-        return self.answers[0].replayed
 
     @property
     def bounded(self) -> Sequence[str]:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from dpcompose.errors import DomainError, EngineError, UnsupportedError
-from dpcompose.release.public import PublicTable
+from dpcompose.release.arrow import PublicTable
 
 TableName = tuple[str, ...]
 """A table of a database: its name, after the schema's where one was typed."""
@@ -217,7 +217,7 @@ class Query:
         of the same sources, and no row passes from one connection to another. A connection that somebody else made is
         neither left nor entered: what is declared there is not known here.
         """
-        if engine.same_as(self.engine):
+        if engine.raw is self.engine.raw:
             return self
         if engine.foreign or not all(each.opening for each in self.tables()):
             return None
@@ -329,10 +329,6 @@ class Engine(ABC):
         self.raw, self.foreign, self._connect = raw, foreign, connect
         self.turn = _TURNS.setdefault(id(raw), Lock())
         self._opened = set[str]()
-
-    def same_as(self, other: Engine) -> bool:
-        """Whether both are one connection."""
-        return self.raw is other.raw
 
     # Words
 
@@ -487,9 +483,9 @@ class Engine(ABC):
     def reconnect(self) -> None:  # noqa: B027
         """Connect again where the connection was lost, and not closed; an embedded engine has none to lose."""
 
-    @abstractmethod
     def rows(self, words: str) -> Sequence[tuple[Any, ...]]:
         """The rows of a small result as plain Python values."""
+        return self.raw.execute(words).fetchall()
 
     def close(self) -> None:
         """Close the connection."""

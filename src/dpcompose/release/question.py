@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.composition import calibrate
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid
-from dpcompose.release.bounds import Change
-from dpcompose.release.columns import Key, TableColumn
+from dpcompose.release.columns import Change, Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import noise_for
 from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
 from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
+UNWRITTEN = {"table", "labels", "key"}
+"""Arguments of a question that its document leaves out."""
 Asked = TypeVar("Asked", bound="Question")
 Interval = tuple[tuple[float, ...], tuple[float, ...]]
 """The low ends and the high ends of some numbers."""
@@ -73,6 +75,8 @@ class Question(ABC):
     key: str | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str]
     """Its name in answers and errors."""
+    main: ClassVar[str] = ""
+    """Its heading, where that is not its kind."""
     foreseen: ClassVar[bool] = True
     """Whether its error is known before its answer."""
     in_ranks: ClassVar[bool] = False
@@ -101,7 +105,12 @@ class Question(ABC):
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         """The answer's columns besides its keys."""
-        return (Values(self.kind, "int64", tuple(number for (number,) in drawn.released[0])),)
+        return (Values(self.heading, "int64", tuple(cell[-1] for cell in drawn.released[0])),)
+
+    @property
+    def heading(self) -> str:
+        """The name of the column that its error is about."""
+        return self.main or self.kind.replace(" ", "_")
 
     def errors(
         self, design: Design, failure: float, columns: Sequence[Values]
@@ -120,6 +129,23 @@ class Question(ABC):
     def ordered(self, drawn: Released) -> Released:
         """The groups that come out, in their order: all of them, unless the question chooses among noisy numbers."""
         return drawn
+
+    def plain(self) -> dict[str, Any]:
+        """The question as plain values, which `questions` reads.
+
+        Raises:
+            UnsupportedError: If it is about a table of its own.
+        """
+        if self.table is not None:
+            raise UnsupportedError(
+                "a question about a table that was changed",
+                "the rows are elsewhere",
+                "Ask it in SQL",
+            )
+        written = [each for each in fields(self) if each.name not in UNWRITTEN]
+        stated = {each.name: (getattr(self, each.name), each.default) for each in written}
+        own = {name: value for name, (value, default) in stated.items() if value != default}
+        return json.loads(json.dumps({"kind": self.kind, **own}, default=str))
 
     def bought(self, spend: Mapping[str, Any]) -> Question:
         """The same question with a spend in place of an error."""
@@ -299,9 +325,6 @@ class Clamped(OfColumn):
     def _grid(self, table: Table) -> FixedPointGrid:
         ends = self.lower, self.upper, self.granularity
         return grid_of(table, self.column, *ends, steps=self.steps)
-
-    def _spec(self, grid: FixedPointGrid) -> dict[str, Any]:
-        return spec(self.column, grid)
 
 
 def grid_of(

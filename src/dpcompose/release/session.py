@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from dpcompose import check
-from dpcompose.account import Account, target_of
+from dpcompose.account import Account, balance_in_epsilon, target_of
 from dpcompose.adaptive import from_description
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
@@ -27,25 +26,25 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.release import arrow, counts, moments, sampler
+from dpcompose.release import arrow, counts, sampler, statistics
 from dpcompose.release.aggregate import Scans
 from dpcompose.release.answer import (
     BIAS,
     REPLACED,
     Answer,
+    Explanation,
     Quote,
     answered,
+    cheapest,
     labeled,
     stored,
-    written,
 )
 from dpcompose.release.answers import AnswerStore, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
 from dpcompose.release.design import Design
-from dpcompose.release.explain import Explanation, cheapest, explains
-from dpcompose.release.quantile import Chosen, Maximum, Minimum, Quantile, Quantiles
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend, exact
+from dpcompose.release.statistics import Chosen
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
 from dpcompose.values import Adjacency
@@ -82,15 +81,15 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-def asks(kind: Callable[P, Question]) -> Callable[Concatenate[Asking, P], Answer]:
+def asks(kind: Callable[P, Question]) -> Callable[Concatenate[Session, P], Answer]:
     """The method that asks a question of a class: its arguments and its help are those of the class."""
     return _method(kind, lambda answer: answer)
 
 
 def _method(
     kind: Callable[P, Question], read: Callable[[Answer], A]
-) -> Callable[Concatenate[Asking, P], A]:
-    def method(self: Asking, /, *arguments: P.args, **options: P.kwargs) -> A:
+) -> Callable[Concatenate[Session, P], A]:
+    def method(self: Session, /, *arguments: P.args, **options: P.kwargs) -> A:
         return read(self.ask(kind(*arguments, **options)))
 
     signature = inspect.signature(kind)
@@ -102,41 +101,14 @@ def _method(
     return method
 
 
-class Asking(ABC):
-    """Someone who answers questions; each method asks the question of its class, see there and `ask`."""
-
-    @abstractmethod
-    def ask(self, question: Question, *, key: str | None = None) -> Answer:
-        """The answer to one question."""
-
-    count = asks(counts.Count)
-    units = asks(counts.Units)
-    distinct = asks(counts.Distinct)
-    histogram = asks(counts.Histogram)
-    contingency = asks(counts.Contingency)
-    top = asks(counts.Top)
-    sum = asks(moments.Sum)
-    mean = asks(moments.Mean)
-    variance = asks(moments.Variance)
-    standard_deviation = asks(moments.StandardDeviation)
-    ratio = asks(moments.Ratio)
-    quantile = asks(Quantile)
-    quantiles = asks(Quantiles)
-    minimum = asks(Minimum)
-    maximum = asks(Maximum)
-    rows_per_unit = asks(counts.RowsPerUnit)
-    left_out = asks(counts.LeftOut)
-    synthetic = _method(Synthetic, SyntheticData)
-
-
 @dataclass(frozen=True, init=False)
-class Session(Asking):
+class Session:
     """Questions to one table, charged to one scope of a ledger by one analyst.
 
     Every question is validated, charged and redeemed, durably, before the table is looked at; then it is aggregated
     exactly by the engine, and noise is drawn, once. An error before the charge costs nothing; whatever fails after it
     keeps the charge and gives no answer. Errors, shapes, types and order follow from the schema, the bounds and the
-    ledger, never from rows. How long an answer takes is not protected.
+    ledger, never from rows. How long an answer takes is not protected. A method by the name of a question asks it, see there.
 
     Args:
         table: What is asked.
@@ -157,6 +129,25 @@ class Session(Asking):
     actor: str
     answers: AnswerStore = field(repr=False)
     account: Payer = field(repr=False)
+
+    count = asks(counts.Count)
+    units = asks(counts.Units)
+    distinct = asks(counts.Distinct)
+    histogram = asks(counts.Histogram)
+    contingency = asks(counts.Contingency)
+    top = asks(counts.Top)
+    sum = asks(statistics.Sum)
+    mean = asks(statistics.Mean)
+    variance = asks(statistics.Variance)
+    standard_deviation = asks(statistics.StandardDeviation)
+    ratio = asks(statistics.Ratio)
+    quantile = asks(statistics.Quantile)
+    quantiles = asks(statistics.Quantiles)
+    minimum = asks(statistics.Minimum)
+    maximum = asks(statistics.Maximum)
+    rows_per_unit = asks(counts.RowsPerUnit)
+    left_out = asks(counts.LeftOut)
+    synthetic = _method(Synthetic, SyntheticData)
 
     def __init__(
         self,
@@ -251,7 +242,11 @@ class Session(Asking):
             try:
                 redeemed(self.account, receipt, actor=self.actor)
             except AlreadyRedeemedError:
-                return self._stored(designs, questions, receipt, binding)
+                documents = self.answers.find(receipt, binding.seal)
+                if documents is None:
+                    raise SpentError(receipt.key) from None
+                answers = stored(documents, designs, questions, receipt)
+                return tuple(labeled(each) for each in answers)
             # From here on the charge is spent, whatever happens.
             with progress_message(
                 designs[0].table.engine.name, [question.kind for question in questions]
@@ -262,7 +257,7 @@ class Session(Asking):
                         designs, questions, scans.exact(), strict=True
                     )
                 )
-            self.answers.keep(receipt, written(answers), binding.seal)
+            self.answers.keep(receipt, [each.document for each in answers], binding.seal)
         return tuple(labeled(each) for each in answers)
 
     def partition(self, by: str, *, keys: Sequence[Any]) -> dict[Any, Session]:
@@ -332,32 +327,30 @@ class Session(Asking):
         """
         if key is not None:
             check.line("key", key)
-        if explains(text):
+        if Explanation.is_requested(text):
             return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
-        plan, questions = self._read(text, spend, error, keys, tables)
+        plan = self.plan(text, tables=tables, keys=keys)
+        return plan.answer(self._answers_of(plan, text, spend, error, keys, key))
+
+    def _answers_of(
+        self, plan: Plan, text: str, spend: Any, error: float | None, keys: Any, key: str | None
+    ) -> tuple[Answer, ...]:
+        """The answers to the questions of a statement."""
         # A request by key is the same whatever words ask it.
         note = {"sql": text} if key is None else None
-        return plan.answer(self.batch(questions, key=key, note=note))
+        return self.batch(self._bought_of(plan, spend, error), key=key, note=note)
 
-    def _read(
-        self,
-        text: str,
-        spend: Mapping[str, Any] | str | None,
-        error: float | None,
-        keys: Sequence[Any] | None,
-        tables: Mapping[str, Any] | None,
-    ) -> tuple[Plan, list[Question]]:
-        """The plan of a statement, and its questions with their parts of the spend, or with the error they may have."""
-        plan = self.plan(text, tables=tables, keys=keys)
+    def _bought_of(self, plan: Plan, spend: Any, error: float | None) -> list[Question]:
+        """The questions of a statement with their parts of the spend, or with the error they may have."""
         spend = spend if plan.spend is None else plan.spend
         if (spend is None) == (error is None):
             raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
         asked = plan.questions
         if spend is not None:
-            part, whole = self.part(asked, spend), not isinstance(spend, str)
-            return plan, [replace(each, spend=_needed(each, part, whole=whole)) for each in asked]
+            parts = self._parts(asked, spend)
+            return [replace(each, spend=part) for each, part in zip(asked, parts, strict=True)]
         delta = {"delta": self.percent("5%").get("delta", 0) / len(asked)}
-        return plan, [
+        return [
             replace(each, error=error, spend=delta if each.by and each.keys is None else None)
             for each in asked
         ]
@@ -377,7 +370,8 @@ class Session(Asking):
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         if isinstance(request, str):
-            questions, spend = self._read(request, spend, error, keys, tables)[1], None
+            plan = self.plan(request, tables=tables, keys=keys)
+            questions, spend = self._bought_of(plan, spend, error), None
         else:
             questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
             for name, value in (("error", error), ("keys", keys), ("tables", tables)):
@@ -410,8 +404,7 @@ class Session(Asking):
         )
         if not sharing:
             return None
-        each = Spend.stated(spend).part(Fraction(1, sharing))
-        return {each.currency: each.amount} | ({"delta": each.delta} if each.delta else {})
+        return Spend.stated(spend).part(Fraction(1, sharing)).amounts()
 
     def percent(self, text: str) -> Mapping[str, Any]:
         """The spend that is a percentage of the whole budget of the scope, such as "5%".
@@ -425,6 +418,18 @@ class Session(Asking):
                 "spend", text, 'a part of the budget such as "5%", or {"epsilon": 0.1}'
             )
         return {name: whole * number for name, whole in self._budget().items() if whole}
+
+    @property
+    def budget_in_words(self) -> str:
+        """Such as "epsilon 1.9 of 2 at delta 1e-6 is left"; amounts by currency where it was opened for no epsilon."""
+        left = self.account.left()
+        balance = None if self.ledger is None else self.ledger.balance(self.scope)
+        known = None if balance is None else balance_in_epsilon(balance, left)
+        if balance is None or known is None:
+            amounts = (f"{name} {float(each.fraction):.6g}" for name, each in left.items())
+            return f"{', '.join(amounts)} is left"
+        epsilon, delta = target_of(balance.scope) or ("nan", "nan")
+        return f"epsilon {known[1]:.6g} of {float(epsilon):.6g} at delta {float(delta):.6g} is left"
 
     def _budget(self) -> Mapping[str, Fraction]:
         """The whole budget of the scope."""
@@ -475,18 +480,24 @@ class Session(Asking):
             self._bought(each)
             for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
         ]
-        part = None if spend is None else self.part(questions, spend)
-        parts = [_needed(each, part, whole=not isinstance(spend, str)) for each in questions]
-        if len(questions) == 1:
-            return [questions[0].designed(self.table, parts[0])]
         designs: list[Design] = []
-        for position, (question, each) in enumerate(zip(questions, parts, strict=True), start=1):
+        parts = self._parts(questions, spend)
+        for position, (question, part) in enumerate(zip(questions, parts, strict=True), start=1):
             try:
-                designs.append(question.designed(self.table, each))
+                designs.append(question.designed(self.table, part))
             except DomainError as error:
+                if len(questions) == 1:
+                    raise
                 name = f"question[{position}]: {error.name}"
                 raise DomainError(name, error.value, error.domain, error.remedy) from None
         return designs
+
+    def _parts(
+        self, questions: Sequence[Question], spend: Mapping[str, Any] | str | None
+    ) -> list[Mapping[str, Any] | None]:
+        """The parts of a common spend that questions may cost."""
+        part = None if spend is None else self.part(questions, spend)
+        return [_needed(each, part, whole=not isinstance(spend, str)) for each in questions]
 
     def _bought(self, question: Question) -> Question:
         """The question with the amounts that its error needs, or its percentage is, by this scope; else itself."""
@@ -532,18 +543,6 @@ class Session(Asking):
 
     def _scans(self, designs: Sequence[Design], binding: Binding) -> Scans:
         return Scans.of([(design.table, design.wanted) for design in designs], binding.sampling)
-
-    def _stored(
-        self,
-        designs: Sequence[Design],
-        questions: Sequence[Question],
-        receipt: Receipt,
-        binding: Binding,
-    ) -> tuple[Answer, ...]:
-        found = self.answers.find(receipt, binding.seal)
-        if found is None:
-            raise SpentError(receipt.key)
-        return tuple(labeled(each) for each in stored(found, designs, questions, receipt))
 
 
 def _key(questions: Sequence[Question], key: str | None) -> str | None:

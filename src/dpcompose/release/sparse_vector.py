@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from dpcompose import check
 from dpcompose.account import Account
@@ -41,6 +41,45 @@ class SparseVector:
         self.__threshold = threshold + sampler.discrete_laplace([0], scale=scales[0])[0]
         self.__lock = Lock()
 
+    @classmethod
+    def open(
+        cls,
+        account: Account,
+        mechanism: AboveThreshold,
+        *,
+        threshold: int,
+        sensitivity: int = 1,
+        actor: str,
+        key: str,
+    ) -> Self:
+        """Charge the whole interaction, redeem the charge, and open it.
+
+        Args:
+            account: The scope that is charged.
+            mechanism: Its epsilon, and how many answers "above" it may give.
+            threshold: With what answers are compared; an integer.
+            sensitivity: How far one record can move any of the integers that are asked about.
+            actor: Who asks.
+            key: The idempotency key of the charge. It opens one interaction: a second one needs another.
+
+        Raises:
+            DomainError: If an argument is outside its domain.
+            UnsupportedError: If a filter on the chain has no price for it.
+            OverdrawnError: If it does not fit; no balance is changed.
+            AlreadyRedeemedError: If an interaction was opened with this key before.
+        """
+        if not isinstance(mechanism, AboveThreshold):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("mechanism", mechanism, "an AboveThreshold")
+        threshold = _integer("threshold", threshold)
+        sensitivity = check.count("sensitivity", sensitivity, least=1)
+        _scales(mechanism, sensitivity)
+        sampler.require()
+        receipt = account.charge(
+            mechanism, actor=actor, key=key, description={"sensitivity": sensitivity}
+        )
+        account.ledger.redeem(receipt, actor=actor)
+        return cls(mechanism, receipt, threshold=threshold, sensitivity=sensitivity)
+
     def __repr__(self) -> str:
         return f"SparseVector({self.mechanism!r}, left={self.left})"
 
@@ -77,44 +116,6 @@ class SparseVector:
             "its noise lives in one process, once",
             "Open another one, for a new charge",
         )
-
-
-def open_sparse_vector(
-    account: Account,
-    mechanism: AboveThreshold,
-    *,
-    threshold: int,
-    sensitivity: int = 1,
-    actor: str,
-    key: str,
-) -> SparseVector:
-    """Charge the whole interaction, redeem the charge, and open it.
-
-    Args:
-        account: The scope that is charged.
-        mechanism: Its epsilon, and how many answers "above" it may give.
-        threshold: With what answers are compared; an integer.
-        sensitivity: How far one record can move any of the integers that are asked about.
-        actor: Who asks.
-        key: The idempotency key of the charge. It opens one interaction: a second one needs another.
-
-    Raises:
-        DomainError: If an argument is outside its domain.
-        UnsupportedError: If a filter on the chain has no price for it.
-        OverdrawnError: If it does not fit; no balance is changed.
-        AlreadyRedeemedError: If an interaction was opened with this key before.
-    """
-    if not isinstance(mechanism, AboveThreshold):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("mechanism", mechanism, "an AboveThreshold")
-    threshold = _integer("threshold", threshold)
-    sensitivity = check.count("sensitivity", sensitivity, least=1)
-    _scales(mechanism, sensitivity)
-    sampler.require()
-    receipt = account.charge(
-        mechanism, actor=actor, key=key, description={"sensitivity": sensitivity}
-    )
-    account.ledger.redeem(receipt, actor=actor)
-    return SparseVector(mechanism, receipt, threshold=threshold, sensitivity=sensitivity)
 
 
 def _scales(mechanism: AboveThreshold, sensitivity: int) -> tuple[float, float]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
-from typing import cast
+from typing import Any, cast
 
 from dpcompose.errors import DomainError
 
@@ -98,21 +98,10 @@ class Spend:
         """The same amount with that delta."""
         return Spend(self.amount, self.currency, delta)
 
-    def typed(self) -> dict[str, float]:
-        """The amounts as a person reads them, to nearest."""
-        return {self.currency: float(self.amount)} | (
-            {"delta": float(self.delta)} if self.delta else {}
-        )
-
-    def typed_exactly(self) -> dict[str, Fraction]:
-        """The amounts as a question takes them."""
-        return {self.currency: self.amount} | ({"delta": self.delta} if self.delta else {})
-
-    def plain(self) -> dict[str, str]:
-        """The amounts as text, exact."""
-        return {self.currency: str(self.amount)} | (
-            {"delta": str(self.delta)} if self.delta else {}
-        )
+    def amounts(self, read: Callable[[Fraction], Any] = Fraction) -> dict[str, Any]:
+        """The amounts by currency, exact as a question takes them; `float` and `str` read them for people and ledgers."""
+        named = {self.currency: self.amount} | ({"delta": self.delta} if self.delta else {})
+        return {currency: read(amount) for currency, amount in named.items()}
 
 
 def below(number: Fraction) -> float:

@@ -20,19 +20,22 @@ from dpcompose.release.per_person import per_person
 from dpcompose.release.planner import ROW, Grouping, Leaf, Plan
 from dpcompose.release.question import Question
 from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates
-from dpcompose.release.sql_nodes import (
+from dpcompose.release.sql_rows import names_of
+from dpcompose.release.sql_scalar import conditions_of
+from dpcompose.release.sql_syntax import (
     aggregates_in,
     bare,
     called,
     expressions_of,
     kind_of,
+    number,
     options_of,
+    parsed,
+    refusal,
     rewritten,
+    shown,
     source_of,
 )
-from dpcompose.release.sql_rows import names_of
-from dpcompose.release.sql_scalar import column_of, conjuncts
-from dpcompose.release.sql_syntax import number, parsed, refusal, shown
 from dpcompose.release.table import Table
 
 
@@ -225,15 +228,11 @@ class _Statement:
         per_person = bool(grouped) and len(units) == len(grouped) == len(reader.table.unit)
         if grouped or any(aggregates_in(bare(each)) for each in node.expressions):
             return reader.one_row_a_person(grouped) if per_person else None
-        for part, named in (
-            ("order", "ORDER BY"),
-            ("limit", "LIMIT"),
-            ("offset", "OFFSET"),
-            ("having", "HAVING"),
-        ):
+        for part in ("order", "limit", "offset", "having"):
             if node.args.get(part) is not None:
+                clause = "ORDER BY" if part == "order" else part.upper()
                 reason = "which rows are in it follows from the rows of others"
-                raise UnsupportedError(f"sql: {named} in a subquery", reason, "Filter with WHERE")
+                raise UnsupportedError(f"sql: {clause} in a subquery", reason, "Filter with WHERE")
         return reader.projected()
 
     def _reader(self, node: Any) -> Aggregates:
@@ -256,8 +255,7 @@ class _Statement:
                 known[inner.alias] = private
                 holder.set("this", exp.to_table(inner.alias))
         reader = Aggregates.of(node, self.base, known)
-        where = node.args.get("where")
-        for each in conjuncts(where.this) if where is not None else []:
+        for each in conditions_of(node):
             self._semi_joined(reader, each)
         return reader
 
@@ -266,42 +264,20 @@ class _Statement:
         inner, none = (node.this, True) if kind_of(node) == "Not" else (node, False)
         while kind_of(inner) == "Paren":
             inner = inner.this
-        unit = reader.table.unit
-        if kind_of(inner) == "In" and inner.args.get("query") is not None and len(unit) == 1:
-            select = inner.args["query"].this
-            own, items = inner.this, [bare(each) for each in select.expressions]
-            fits = kind_of(own) == "Column" and own.name == unit[0] and len(items) == 1
-            fits = fits and kind_of(items[0]) == "Column" and items[0].name == unit[0]
-        elif kind_of(inner) == "Exists" and len(unit) == 1:
-            select, fits = inner.this, False
-            where = select.args.get("where")
-            parts = conjuncts(where.this) if where is not None else []
-            outer = set(reader.named)
-            for each in parts:
-                sides = [each.this, each.expression] if kind_of(each) == "EQ" else []
-                if len(sides) == 2 and all(
-                    kind_of(side) == "Column" and side.name == unit[0] for side in sides
-                ):
-                    fits = len({side.table in outer for side in sides}) == 2
-                    parts = [other for other in parts if other is not each]
-                    break
-            if fits:
-                select = select.copy()
-                select.set(
-                    "where",
-                    exp.Where(this=exp.and_(*(each.copy() for each in parts))) if parts else None,
-                )
-                select.set("expressions", [exp.column(unit[0])])
-        else:
+        unit, is_in = (
+            reader.table.unit,
+            kind_of(inner) == "In" and inner.args.get("query") is not None,
+        )
+        if len(unit) != 1 or not (is_in or kind_of(inner) == "Exists"):
             return
-        word = "EXISTS" if kind_of(inner) == "Exists" else "IN"
-        if not fits:
+        word = "IN" if is_in else "EXISTS"
+        select = (
+            _of_units(inner, unit[0]) if is_in else _existing(inner.this, unit[0], reader.named)
+        )
+        if select is None:
             reason = "it is not about the same person"
-            raise UnsupportedError(
-                f"sql: {word} with a subquery",
-                reason,
-                f"Use {unit[0]} IN (SELECT {unit[0]} FROM ...)",
-            )
+            remedy = f"Use {unit[0]} IN (SELECT {unit[0]} FROM ...)"
+            raise UnsupportedError(f"sql: {word} with a subquery", reason, remedy)
         table = self._private(select)
         if table is None:
             raise UnsupportedError(
@@ -354,7 +330,7 @@ class _Statement:
             shown(each): _key(at, keys[name]) for at, (name, each) in enumerate(grouped.items())
         }
         named = {
-            text: column_of(each) for text, each in zip(found, self.questions[first:], strict=False)
+            text: each.heading for text, each in zip(found, self.questions[first:], strict=False)
         }
         named |= {shown(each): name for name, each in grouped.items()}
         self._rewrite(node, name, listed, made, named)
@@ -446,6 +422,34 @@ class _Statement:
         for part, value in parts.items():
             node.set(part, value)
         node.set("from_", exp.From(this=exp.to_table(leaf)))
+
+
+def _of_units(node: Any, unit: str) -> Any:
+    """The SELECT of units IN which a unit is; None where it is about something else."""
+    select = node.args["query"].this
+    both = [node.this, *(bare(each) for each in select.expressions)]
+    fits = len(both) == 2 and all(kind_of(each) == "Column" and each.name == unit for each in both)
+    return select if fits else None
+
+
+def _existing(select: Any, unit: str, outer: Collection[str]) -> Any:
+    """The SELECT of the units for which rows EXIST that have the unit of a row outside; None where there is no such."""
+    parts = conditions_of(select)
+    sides = {
+        at: (each.this, each.expression) for at, each in enumerate(parts) if kind_of(each) == "EQ"
+    }
+    equal = [
+        at
+        for at, both in sides.items()
+        if all(kind_of(each) == "Column" and each.name == unit for each in both)
+    ]
+    if not equal or len({each.table in outer for each in sides[equal[0]]}) != 2:
+        return None
+    others = [each.copy() for at, each in enumerate(parts) if at != equal[0]]
+    select = select.copy()
+    select.set("where", exp.Where(this=exp.and_(*others)) if others else None)
+    select.set("expressions", [exp.column(unit)])
+    return select
 
 
 def _aggregates_of(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[str, Any]:

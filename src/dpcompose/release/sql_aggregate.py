@@ -16,21 +16,28 @@ from sqlglot import exp
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.counts import Count, Distinct, Histogram, Units
 from dpcompose.release.expression import case, col
-from dpcompose.release.moments import Ratio, Sum
-from dpcompose.release.quantile import Quantile, Quantiles
 from dpcompose.release.question import Question
-from dpcompose.release.sql_nodes import CONDITIONS, bare, built, called, condition_of, kind_of
 from dpcompose.release.sql_rows import SelectRows
 from dpcompose.release.sql_scalar import (
     ENDS,
     SUMS,
     answer_labels,
     column_name,
-    column_of,
     quantile,
     scalar,
 )
-from dpcompose.release.sql_syntax import number, refusal, shown
+from dpcompose.release.sql_syntax import (
+    CONDITIONS,
+    bare,
+    built,
+    called,
+    condition_of,
+    kind_of,
+    number,
+    refusal,
+    shown,
+)
+from dpcompose.release.statistics import Quantile, Quantiles, Ratio, Sum
 from dpcompose.release.table import Table
 
 ITSELF = "{0}"
@@ -162,7 +169,7 @@ class Aggregates(SelectRows):
                 return self._indicator(inner, options)
             column, ends = self.operand(inner, alias, kind.upper())
             question = SUMS[kind](column=column, **ends, **options)
-            answered = [(column_of(question), "double")]
+            answered = [(question.heading, "double")]
             if kind in ("Variance", "Stddev", "StddevSamp"):
                 # Of a sample: times n / (n - 1), of the noisy n.
                 shape = (
@@ -270,7 +277,7 @@ class Aggregates(SelectRows):
 
 def _itself(question: Question, type: str = "double") -> AskedAggregate:
     """A question whose one number is the aggregate."""
-    return question, [(column_of(question), type)], ITSELF
+    return question, [(question.heading, type)], ITSELF
 
 
 def _declared(table: Table, name: str) -> bool:

@@ -21,28 +21,29 @@ from sqlglot import exp, parse_one
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.expression import RowExpression
 from dpcompose.release.per_person import per_person
-from dpcompose.release.sql_nodes import (
-    COMPARED,
-    Ends,
-    aggregates_in,
-    as_date,
-    bare,
-    built,
-    called,
-    ends_of,
-    kind_of,
-    replaced_by,
-    source_of,
-)
 from dpcompose.release.sql_scalar import (
     column_name,
+    conditions_of,
     conjuncts,
     left_joined,
     literal,
     named_table,
     scalar,
 )
-from dpcompose.release.sql_syntax import number, numbers, refusal, shown
+from dpcompose.release.sql_syntax import (
+    COMPARED,
+    Ends,
+    aggregates_in,
+    bare,
+    built,
+    called,
+    ends_of,
+    kind_of,
+    number,
+    refusal,
+    shown,
+    source_of,
+)
 from dpcompose.release.table import Table
 
 MOST_WHERES = 10
@@ -119,12 +120,11 @@ class SelectRows:
                 parts = list(node.iter_expressions())
                 if any(kind_of(each) == "Column" and each.name in dates for each in parts):
                     for each in parts:
-                        as_date(each)
+                        _as_date(each)
 
     @property
     def conditions(self) -> list[Any]:
-        where = self.root.args.get("where")
-        parts = conjuncts(where.this) if where is not None else []
+        parts = conditions_of(self.root)
         return [each for each in parts if not any(each is other for other in self.taken)]
 
     def keep(self, parts: Sequence[Any]) -> None:
@@ -149,7 +149,7 @@ class SelectRows:
                 kind_of(inner) == "Column" and kind_of(inner.this) == "Star"
             ):
                 continue
-            inner = replaced_by(inner, columns)
+            inner = _replaced_by(inner, columns)
             name = (
                 item.alias
                 if kind_of(item) == "Alias"
@@ -200,7 +200,7 @@ class SelectRows:
         self.named = {}
         if having is not None:
             for each in conjuncts(having.this):
-                self.table = self.table.where(scalar(replaced_by(each, wanted), {}))
+                self.table = self.table.where(scalar(_replaced_by(each, wanted), {}))
         return self.with_items(self.root.expressions, wanted)
 
     def _of_person(self, node: Any) -> tuple[str, str]:
@@ -244,7 +244,7 @@ class SelectRows:
             elif JOIN_BOUNDS[bound] in bounds:
                 raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
             else:
-                bounds[JOIN_BOUNDS[bound]] = numbers(each, bound)
+                bounds[JOIN_BOUNDS[bound]] = _numbers(each, bound)
         if (
             side not in ("", "left")
             or kind not in ("", "inner", "outer")
@@ -450,3 +450,27 @@ _CLAMPED = "CASE WHEN :x < :low THEN :low WHEN :x > :high THEN :high ELSE :x END
 def names_of(table: Table) -> list[str]:
     """The names of a table: its own, and that of its file without the end."""
     return [table.name, PurePath(table.name).stem]
+
+
+def _replaced_by(node: Any, names: Mapping[str, str]) -> Any:
+    """An expression with columns in place of the aggregates that are known by their text."""
+    if shown(node) in names:
+        return exp.column(names[shown(node)])
+    found = node.copy()
+    for each in list(found.iter_expressions()):
+        each.replace(_replaced_by(each, names))
+    return found
+
+
+def _as_date(node: Any) -> None:
+    """A text beside a date is a date."""
+    if kind_of(node) == "Literal" and node.args["is_string"]:
+        node.replace(exp.cast(node.copy(), "DATE"))
+
+
+def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:
+    """The numbers that a function is called with; one by itself."""
+    found = tuple(number(each, name) for each in node.expressions)
+    if not found or not all(type(each) is int for each in found):
+        raise DomainError(f"sql: {name}", shown(node), "whole numbers")
+    return found[0] if len(found) == 1 else found

@@ -13,14 +13,12 @@ from functools import partial, reduce
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.arrow import PublicSource, PublicTable, public
 from dpcompose.release.expression import RowExpression, call, case, col, lit
 from dpcompose.release.function import PARTS
-from dpcompose.release.moments import Mean, StandardDeviation, Sum, Variance
-from dpcompose.release.public import PublicTable, frozen, public
-from dpcompose.release.quantile import Maximum, Minimum
 from dpcompose.release.question import Question
-from dpcompose.release.sql_nodes import kind_of
-from dpcompose.release.sql_syntax import CALLS, CHAINS, number, refusal, shown
+from dpcompose.release.sql_syntax import CALLS, CHAINS, kind_of, number, refusal, shown
+from dpcompose.release.statistics import Maximum, Mean, Minimum, StandardDeviation, Sum, Variance
 from dpcompose.release.table import Table
 
 
@@ -55,7 +53,8 @@ def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
         raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
     if node.name not in tables:
         raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(tables))}")
-    return node.alias or node.name, frozen(tables[node.name])
+    table = tables[node.name]
+    return node.alias or node.name, table.opened() if isinstance(table, PublicSource) else table
 
 
 def left_joined(
@@ -102,6 +101,12 @@ def conjuncts(node: Any, connected: str = "And") -> list[Any]:
         else:
             found.append(each)
     return found
+
+
+def conditions_of(select: Any) -> list[Any]:
+    """The conditions of WHERE that all have to hold."""
+    where = select.args.get("where")
+    return [] if where is None else conjuncts(where.this)
 
 
 def literal(node: Any, what: str) -> Any:
@@ -276,12 +281,6 @@ SUMS: Mapping[str, Callable[..., Question]] = {
 ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
 
 
-def column_of(question: Question) -> str:
-    """The column of an answer that an aggregate is."""
-    other = {"top": "count", "histogram": "count", "quantiles": "quantile"}
-    return other.get(question.kind, question.kind.replace(" ", "_"))
-
-
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
     """The operand of a quantile and its shares; None if it is none."""
     kind = kind_of(node)
@@ -310,7 +309,7 @@ def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dic
     Raises:
         DomainError: If two of them are the same.
     """
-    own = column_of(question)
+    own = question.heading
     own = f"{own}_" if own in keys else own
     found = {**keys} | ({own: node.alias} if node.alias else {})
     if len({*found.values()}) < len(found):

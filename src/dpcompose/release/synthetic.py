@@ -343,7 +343,10 @@ def rho_of(spend: Spend) -> float:
     if not spend.delta:
         domain = "a rho, or an epsilon with a delta, where marginals are chosen in rounds"
         raise DomainError(
-            "spend", spend.typed(), domain, "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}"
+            "spend",
+            spend.amounts(float),
+            domain,
+            "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}",
         )
     epsilon, delta = below(spend.amount), below(spend.delta)
     return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value

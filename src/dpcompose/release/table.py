@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NoReturn, Self
@@ -26,13 +26,18 @@ from dpcompose.errors import (
     UnknownMethodError,
     UnsupportedError,
 )
-from dpcompose.release.bounds import MOST_ROWS, Bounds
-from dpcompose.release.columns import TableColumn, UnitTable
-from dpcompose.release.expression import RowExpression, col, one_to_one, row_expression
+from dpcompose.release.arrow import PublicTable
+from dpcompose.release.columns import MOST_ROWS, Bounds, TableColumn, UnitTable
+from dpcompose.release.expression import (
+    RowExpression,
+    called,
+    col,
+    one_to_one,
+    refused_method,
+    row_expression,
+)
 from dpcompose.release.function import compiled
-from dpcompose.release.public import PublicTable
-from dpcompose.release.query import Query, of_public, unsettled, without_warnings
-from dpcompose.release.refusals import called, refused_method
+from dpcompose.release.query import Query, Relation, of_public, unsettled, without_warnings
 from dpcompose.release.source import opened
 from dpcompose.release.truncation import (
     KINDS as KEYS,
@@ -139,11 +144,13 @@ class Table(UnitTable):
             DomainError: If the connection was set to compare or to write texts in another way.
             EngineError: If the engine cannot be asked.
         """
-        for root in self.opened:
-            root.require_plain(trusted)
-        self.require_catalogued(trusted)
-        if self.opened or self.relation is None:
-            return
+        for root in self.roots:
+            root.require_catalogued(trusted)
+            if root.relation is not None:
+                root._require_unchanged(root.relation, trusted)
+
+    def _require_unchanged(self, opened: Relation, trusted: Collection[str]) -> None:
+        """Refuse a table that the engine has no more as it was opened; see `require_plain`."""
         engine, now = self.engine, None
         with without_warnings(), engine.turn:
             # A connection may have been lost since the last question.
@@ -160,7 +167,7 @@ class Table(UnitTable):
                     continue
         if now is None:
             raise EngineError(engine.name, charged=False)
-        if now != self.relation or not (now.plain or now.name in trusted):
+        if now != opened or not (now.plain or now.name in trusted):
             raise unsettled(now.name)
 
     def close(self) -> None:
@@ -215,7 +222,7 @@ class Table(UnitTable):
             name: row_expression(f"mutate {name}", each) for name, each in expressions.items()
         }
         for name, expression in expressions.items():
-            self._require_new(f"mutate {name}", name, {*columns})
+            self._require_new(f"mutate {name}", name, columns)
             found = compiled(expression, rows)
             if found.kind == "timestamp":
                 raise DomainError(
@@ -352,9 +359,7 @@ class Table(UnitTable):
             reason = "one unit's rows would meet those of others, and change them"
             remedy = f"Join on the unit, {list(self.unit)}, or give at_most=(rows of a key here, rows there)"
             raise UnsupportedError(f"a join on {list(keys)}", reason, remedy)
-        for name in other.columns:
-            if name.name not in self.unit:
-                self._require_new("join", name.name, set(), replaces=False)
+        self._require_joinable(each.name for each in other.columns if each.name not in self.unit)
         one, two = self.bounds, other.bounds
         most = one.rows * two.rows
         bounds = _bounds(
@@ -368,11 +373,18 @@ class Table(UnitTable):
         pairs = [(name, name) for name in self.unit]
         data = left.join(right, pairs, {name: name for name in names}, how=how)
         step = f"join {other.identity} on {sorted(keys)} {how}"
-        weights = {**{name: other.weights.get(name, 1) for name in names}, **self.weights}
+        return self._beside(other, data, step, bounds, self.unit)
+
+    def _beside(
+        self, other: Self, data: Query, step: str, bounds: Bounds, unit: tuple[str, ...]
+    ) -> Self:
+        """The table whose rows have the columns of both."""
+        weights = {each.name: other.weights.get(each.name, 1) for each in other.columns}
         ranges = {**other.ranges, **self.ranges}
         return self.changed(
-            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges
-        )
+            data, step, weights=weights | dict(self.weights), bounds=bounds, roots=other.roots,
+            ranges=ranges, unit=unit,
+        )  # fmt: skip
 
     def _on_another_key(
         self,
@@ -400,31 +412,21 @@ class Table(UnitTable):
                 raise DomainError(
                     "join on", name, domain, f"It holds {kinds[0]}, and {kinds[1]} there"
                 )
-        for name in other.columns:
-            if name.name not in (*self.unit, *keys):
-                self._require_new("join", name.name, set(), replaces=False)
+        joined_columns = [each.name for each in other.columns]
+        self._require_joinable(each for each in joined_columns if each not in (*self.unit, *keys))
         ours, those = KeptRows.stated((self.bounds, other.bounds), *limits)
         bounds, at = joined_bounds(ours, those), len(self.steps)
         left = few_of_each_key(self, self.data, keys, ours, stage=f"keyed join {at} left")
         right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
         data = joined(left, right, keys)
         step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
-        weights = {
-            **{each.name: other.weights.get(each.name, 1) for each in other.columns},
-            **self.weights,
-        }
-        ranges = {**other.ranges, **self.ranges}
-        return self.changed(
-            data, step, weights=weights, bounds=bounds, roots=other.roots, ranges=ranges, unit=()
-        )
+        return self._beside(other, data, step, bounds, ())
 
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None
     ) -> Self:
         frame, most = other.for_join(keys, at_most)
-        for name in frame.column_names:
-            if name not in keys:
-                self._require_new("join", name, set(), replaces=False)
+        self._require_joinable(name for name in frame.column_names if name not in keys)
         same: dict[str, str] = {}
         for at, name in enumerate(keys):
             found = compiled(col(name), self)
@@ -501,7 +503,13 @@ class Table(UnitTable):
             )
         return data
 
-    def _require_new(self, what: str, name: str, taken: set[str], *, replaces: bool = True) -> None:
+    def _require_joinable(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._require_new("join", name, (), replaces=False)
+
+    def _require_new(
+        self, what: str, name: str, taken: Collection[str], *, replaces: bool = True
+    ) -> None:
         """Refuse names that some engine takes for another one: cut off, or folded."""
         what = what[:80]
         if not _NAME.fullmatch(name):
@@ -510,7 +518,7 @@ class Table(UnitTable):
             )
         if name in self.unit or name.casefold() in {each.casefold() for each in self.unit}:
             raise DomainError(what, name, "another name: a column of the unit cannot be changed")
-        there = {column.name for column in self.columns} | taken
+        there = {*(column.name for column in self.columns), *taken}
         alike = [
             each
             for each in there

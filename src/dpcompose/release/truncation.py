@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.release.bounds import MOST_ROWS, Bounds
-from dpcompose.release.columns import UnitTable
+from dpcompose.release.columns import MOST_ROWS, Bounds, UnitTable
 from dpcompose.release.expression import col
 from dpcompose.release.function import compiled, is_plain_timestamp
 from dpcompose.release.query import Query, Value, case, over
@@ -128,41 +128,28 @@ def bounded(
     Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows. `cells` is
     the number of groups where they are public.
     """
-    bounds = table.bounds
-    few = cells is not None and cells <= bounds.groups
-    if not few and bounds.groups < bounds.rows:
-        rows = sampled_rows(
-            table,
-            rows,
-            units,
-            keys,
-            most=bounds.groups,
-            sampling=sampling,
-            stage="groups",
-            dense=True,
-        )
-        few = True
+    bounds, sample = table.bounds, partial(sampled_rows, table, sampling=sampling)
+    of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
+    if of_groups:
+        rows = sample(rows, units, keys, most=bounds.groups, stage="groups", dense=True)
     used = [name for name in rows.columns if name.startswith(("bin", "value", "item", "raw"))]
-    if bounds.rows_per_group < bounds.rows:
-        rows = sampled_rows(
-            table,
-            rows,
-            [*units, *keys],
-            used,
-            most=bounds.rows_per_group,
-            sampling=sampling,
-            stage="rows of groups",
-        )
-    groups = min(bounds.groups, cells) if cells is not None else bounds.groups
-    if not (
-        few
-        and groups * bounds.rows_per_group <= bounds.rows
-        and bounds.rows_per_group < bounds.rows
-    ):
-        rows = sampled_rows(
-            table, rows, units, [*keys, *used], most=bounds.rows, sampling=sampling, stage="rows"
-        )
+    if of_rows_in_each:
+        of = [*units, *keys]
+        rows = sample(rows, of, used, most=bounds.rows_per_group, stage="rows of groups")
+    if of_rows:
+        rows = sample(rows, units, [*keys, *used], most=bounds.rows, stage="rows")
     return rows
+
+
+def _truncated(bounds: Bounds, cells: int | None) -> tuple[bool, bool, bool]:
+    """Whether a unit may have too many groups, rows in one of them, and then rows in all."""
+    few = cells is not None and cells <= bounds.groups
+    of_groups, of_rows_in_each = (
+        not few and bounds.groups < bounds.rows,
+        bounds.rows_per_group < bounds.rows,
+    )
+    fit = bounds.within(cells).groups * bounds.rows_per_group <= bounds.rows
+    return of_groups, of_rows_in_each, not ((few or of_groups) and of_rows_in_each and fit)
 
 
 def counted(
@@ -185,20 +172,14 @@ def counted(
         within = bounded(table, rows, units, keys, cells=cells, sampling=sampling)
         return within.group([*units, *keys], rows="COUNT(*)")
     pairs = rows.group([*units, *keys], rows="COUNT(*)")
-    few = cells is not None and cells <= bounds.groups
-    if not few and bounds.groups < bounds.rows:
+    of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
+    if of_groups:
         pairs = sampled_rows(
             table, pairs, units, keys, most=bounds.groups, sampling=sampling, stage="groups"
         )
-        few = True
-    if bounds.rows_per_group < bounds.rows:
+    if of_rows_in_each:
         pairs = pairs.mutate(rows=f"LEAST({pairs['rows']}, {bounds.rows_per_group})")
-    groups = min(bounds.groups, cells) if cells is not None else bounds.groups
-    if table.single or (
-        few
-        and groups * bounds.rows_per_group <= bounds.rows
-        and bounds.rows_per_group < bounds.rows
-    ):
+    if table.single or not of_rows:
         return pairs
     labelled = engine.labels and _texts(table)
     if labelled:

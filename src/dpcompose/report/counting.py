@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.report.layout import Page, PageTable, headings
 from dpcompose.report.number import below, exactly
@@ -15,7 +15,7 @@ from dpcompose.report.picture import COLORS, INK, Picture, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpcompose.release import AccuracyCurve, CountingPlan
+    from dpcompose.release import CountingPlan
 
 
 def counting_page(plan: CountingPlan) -> Page:
@@ -49,7 +49,7 @@ def counting_page(plan: CountingPlan) -> Page:
     )
 
 
-def counting_pictures(plan: CountingPlan, curves: Sequence[AccuracyCurve]) -> tuple[Picture]:
+def counting_pictures(plan: CountingPlan, curves: Sequence[Any]) -> tuple[Picture]:
     """The error that each method reaches, over the number of queries."""
     title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
 

@@ -69,8 +69,8 @@ class Desk:
     quoting: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self.tables: Mapping[str, Any] = release.opened_in(self.catalog, self.worker)
-        self.blank: Mapping[str, Any] = release.without_rows(
+        self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
+        self.blank: Mapping[str, Any] = self.catalog.without_rows(
             self.catalog.described, self.catalog.public
         )
 
@@ -288,7 +288,7 @@ def ask(
     request = json.dumps(asked, default=str, sort_keys=True)
     named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
     said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
-    if release.explains(sql):
+    if release.Explanation.is_requested(sql):
         raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
     with desk.turn:
         reason = _closed(service, scope)
@@ -321,7 +321,7 @@ def reopen(service: Service, who: Identity, scope: str) -> Answer:
     with desk.turn:
         desk.worker.close()
         desk.worker = release.Worker(dict(desk.catalog.tables))
-        desk.tables = release.opened_in(desk.catalog, desk.worker)
+        desk.tables = desk.worker.tables(desk.catalog)
         service.ledger.state(SetFact(scope, who.actor, CLOSED, scope, encode("")))
     return {"closed": ""}
 
@@ -352,29 +352,21 @@ def _session(payer: Payer, table: Any, answers: Path | None = None) -> Any:
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
         raise DomainError("questions", listed, "a list of questions, or a statement in sql")
-    read = [
-        release.question_of(each, "questions", str(at))
-        for at, each in enumerate(cast("list[Any]", listed))
-    ]
+    read = release.questions(cast("list[object]", listed))
     return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 
 
 def _released(answer: Any) -> Answer:
     """An answer as JSON holds it: the columns that were asked for, and the answers that they were computed of."""
     shown = cast("tuple[Any, ...]", answer) if isinstance(answer, tuple) else (answer,)
-    answers = [part for each in shown for part in _of(each)]
-    spends = [each.design.spend.typed_exactly() for each in answers]
+    answers: list[release.Answer] = [part for each in shown for part in each.answers]
     return {
         "tables": [_columns(each) for each in shown],
-        "answers": release.written(answers),
-        "spends": [{name: str(amount) for name, amount in each.items()} for each in spends],
+        "answers": [each.document for each in answers],
+        "spends": [each.design.spend.amounts(str) for each in answers],
         "receipt": answers[0].receipt.to_json(),
         "replayed": answers[0].replayed,
     }
-
-
-def _of(answer: Any) -> tuple[release.Answer, ...]:
-    return answer.answers if isinstance(answer, release.SelectedAnswer) else (answer,)
 
 
 def _columns(answer: Any) -> list[Answer]:

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
-from dpcompose.release import (
-    Answer,
-    Explanation,
-    Question,
-    SelectedAnswer,
-    Session,
-    explains,
-    plain_question,
-    without_rows,
-)
+from dpcompose.release import Answer, Catalog, Question, Session
 from dpcompose.serve.client import RemoteAccount
 
 if TYPE_CHECKING:
@@ -62,7 +53,8 @@ class RemoteSession(Session):
         served = account.tables()
         if table not in served["tables"]:
             raise DomainError("table", table, f"one of {', '.join(served['tables'])}")
-        super().__init__(without_rows(served["tables"])[table], account=account, actor="analyst")
+        own = Catalog.without_rows(served["tables"])[table]
+        super().__init__(own, account=account, actor="analyst")
         whole = {name: Fraction(amount) for name, amount in served["budget"].items()}
         object.__setattr__(self, "whole", whole)
 
@@ -76,27 +68,13 @@ class RemoteSession(Session):
     ) -> tuple[Answer, ...]:
         """The answers to several questions for one charge; see `Session.batch`. A note is the service's alone."""
         key = next((each.key for each in questions if each.key is not None), key)
-        return self._answered(
-            questions, spend, key, questions=[plain_question(each) for each in questions]
-        )
+        documents = [each.plain() for each in questions]
+        return self._answered(questions, spend, key, questions=documents)
 
-    def sql(
-        self,
-        text: str,
-        *,
-        spend: Mapping[str, Any] | str | None = None,
-        error: float | None = None,
-        keys: Sequence[Any] | None = None,
-        tables: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> Answer | SelectedAnswer | Explanation:
-        """The answer to a statement; see `Session.sql`. Public tables of the catalog are named in `tables` too."""
-        if explains(text):
-            return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
-        plan = self.plan(text, tables=tables, keys=keys)
-        return plan.answer(
-            self._answered(plan.questions, spend, key, sql=text, error=error, keys=keys)
-        )
+    def _answers_of(
+        self, plan: Any, text: str, spend: Any, error: float | None, keys: Any, key: str | None
+    ) -> tuple[Answer, ...]:
+        return self._answered(plan.questions, spend, key, sql=text, error=error, keys=keys)
 
     def history(self) -> Iterator[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
         """The own charges of the scope, the newest first: the entry, what was charged, and the cost."""
