@@ -28,7 +28,6 @@ from dpcompose.ledger.checkpoint import (
     inclusion_ranges,
     key_path,
     leaf_hash,
-    opened_note,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
@@ -230,7 +229,7 @@ def test_only_trusted_keys_are_believed() -> None:
         "privacy/city", "privacy/town"
     )
     with pytest.raises(EvidenceError, match="changed"):
-        opened_note(forged, [KEY.verifier, stolen])
+        VerifierKey.opened(forged, [KEY.verifier, stolen])
 
 
 def test_what_was_signed_for_another_purpose_is_no_checkpoint() -> None:

@@ -121,9 +121,9 @@ def require_harmless(option: str, file: Path | None) -> None:
     if file is None:
         return
     require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger import is_of_database
+    from dpcompose.ledger import Ledger
 
-    if is_of_database(file):
+    if Ledger.is_of_database(file):
         raise DomainError(
             option,
             str(file),

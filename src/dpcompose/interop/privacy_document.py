@@ -40,7 +40,6 @@ from dpcompose.ledger import (
     SigningKey,
     VerifierKey,
     is_at_or_below,
-    opened_note,
     root_of,
     scope_path,
 )
@@ -276,7 +275,7 @@ def _signer(content: Mapping[str, Any], stated: Statement, keys: Sequence[Verifi
         signed = "It is signed, and no key was given" if note else "It is not signed"
         return f"{signed}: who published it is not known."
     try:
-        text, signer = opened_note(note, keys)
+        text, signer = VerifierKey.opened(note, keys)
         if stated.checkpoint:
             Checkpoint.read(stated.checkpoint, [signer])
     except (EvidenceError, AttributeError) as error:

@@ -9,7 +9,6 @@ if True:
         Checkpoint as Checkpoint,
         SigningKey as SigningKey,
         VerifierKey as VerifierKey,
-        opened_note as opened_note,
     )
     from .copying import backup as backup, restore as restore
     from .entry import now as now
@@ -31,7 +30,6 @@ if True:
         paths_down_to as paths_down_to,
         root_of as root_of,
     )
-    from .sqlite_connection import is_of_database as is_of_database
     from .state import State as State
     from .text import (
         description_text as description_text,

@@ -98,6 +98,38 @@ class VerifierKey:
             return False
         return True
 
+    @staticmethod
+    def opened(note: str, keys: Sequence[VerifierKey]) -> tuple[str, VerifierKey]:
+        """The text of a note, and the key of those given that signed it.
+
+        Raises:
+            EvidenceError: No such key signed it, or a signature of one is wrong.
+        """
+        text, found, signatures = note.rpartition("\n\n")
+        lines = signatures.removesuffix("\n").split("\n")
+        if not (
+            found
+            and note.endswith("\n")
+            and 0 < len(lines) <= MOST_SIGNATURES
+            and not _CONTROL.search(note)
+        ):
+            raise EvidenceError("it is no signed note: a text, an empty line, and signatures")
+        signer = None
+        for line in lines:
+            for key in keys:
+                signature = _signature(line, key)
+                if signature is None:
+                    continue
+                if not key.verifies(signature, f"{text}\n"):
+                    raise EvidenceError(
+                        f"the signature of {key.name!r} is not that of this text: one of them was changed"
+                    )
+                signer = signer or key
+        if signer is None:
+            names = ", ".join(sorted({repr(key.name) for key in keys})) or "no key"
+            raise EvidenceError(f"none of the keys given signed it ({names})")
+        return f"{text}\n", signer
+
 
 @dataclass(frozen=True)
 class SigningKey:
@@ -186,38 +218,6 @@ def _read_key(text: str, argument: str, domain: str, *, secret: bool = False) ->
     if not sound:
         raise DomainError(argument, "this text" if secret else text, domain)
     return name, key
-
-
-def opened_note(note: str, keys: Sequence[VerifierKey]) -> tuple[str, VerifierKey]:
-    """The text of a note, and the key of those given that signed it.
-
-    Raises:
-        EvidenceError: No such key signed it, or a signature of one is wrong.
-    """
-    text, found, signatures = note.rpartition("\n\n")
-    lines = signatures.removesuffix("\n").split("\n")
-    if not (
-        found
-        and note.endswith("\n")
-        and 0 < len(lines) <= MOST_SIGNATURES
-        and not _CONTROL.search(note)
-    ):
-        raise EvidenceError("it is no signed note: a text, an empty line, and signatures")
-    signer = None
-    for line in lines:
-        for key in keys:
-            signature = _signature(line, key)
-            if signature is None:
-                continue
-            if not key.verifies(signature, f"{text}\n"):
-                raise EvidenceError(
-                    f"the signature of {key.name!r} is not that of this text: one of them was changed"
-                )
-            signer = signer or key
-    if signer is None:
-        names = ", ".join(sorted({repr(key.name) for key in keys})) or "no key"
-        raise EvidenceError(f"none of the keys given signed it ({names})")
-    return f"{text}\n", signer
 
 
 def _signature(line: str, key: VerifierKey) -> bytes | None:
@@ -532,7 +532,7 @@ class Checkpoint:
         Raises:
             EvidenceError: None of them did, or it is no checkpoint.
         """
-        text, signer = opened_note(note, keys)
+        text, signer = VerifierKey.opened(note, keys)
         origin, size, encoded, *_ = (*text.split("\n"), "", "", "")
         try:
             root_hash, root = (

@@ -34,6 +34,7 @@ from dpcompose.ledger.scope import (
     paths_down_to,
     root_of,
 )
+from dpcompose.ledger.sqlite_connection import is_of_database
 from dpcompose.ledger.store import Snapshot, Store
 from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
@@ -236,6 +237,7 @@ class Ledger:
     store: Store
     plot = Plot(burn_down=_scope, icicle=_tree)
     file_of = staticmethod(file_of)
+    is_of_database = staticmethod(is_of_database)
     may_write = staticmethod(may_write)
 
     @classmethod
