@@ -240,3 +240,26 @@ class SetFact(Statement, stated="Import"):
 
     def changes(self, view: View, time: str) -> Facts:
         return {(self.fact, self.name): self.value}
+
+
+@dataclass(frozen=True)
+class Correct(Statement, stated="Correct"):
+    """Correct a description below a scope; entries of an earlier version state it so, `SetFact` does since."""
+
+    name: str
+    description: str
+
+    def changes(self, view: View, time: str) -> Facts:
+        return {("kept", encode([self.path, self.name])): self.description}
+
+
+@dataclass(frozen=True)
+class CountRefusals(Statement, stated="CountRefusals"):
+    """Count the refusals of a person in an hour that are no entries; likewise of an earlier version."""
+
+    person: str
+    hour: str
+    count: int
+
+    def changes(self, view: View, time: str) -> Facts:
+        return {("refusals", encode([self.person, self.hour])): str(self.count)}

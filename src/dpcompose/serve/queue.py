@@ -289,7 +289,7 @@ class Process:
         return pool
 
     def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """What the work returns; its first argument is a state that the process keeps.
+        """Do the work, whose first argument is a state that the process keeps.
 
         Raises:
             HTTPException: Nobody waits for it any more.
@@ -341,7 +341,7 @@ def _worked(work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
-    """What the work returns, done by another process; see `Process.run`."""
+    """Have another process do the work; see `Process.run`."""
     process = Process.take()
     found = process.run(work, *arguments)
     process.give_back()
@@ -417,7 +417,7 @@ class Verifier:
     """Follows the chain of a tree, some entries for each request."""
 
     ledger: Ledger
-    step: int = FOLLOWED
+    step: int = field(default_factory=lambda: FOLLOWED)
     _running: OrderedDict[tuple[str, str], Process] = field(
         default_factory=OrderedDict[tuple[str, str], Process]
     )

@@ -230,7 +230,7 @@ class Service:
         return found
 
     def read(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """What the work reads of a service, which is its first argument.
+        """Have work read from a service, which is its first argument.
 
         A process of its own does it, which opened the ledger for reading; this thread, if the ledger is in memory.
         """
@@ -558,17 +558,11 @@ class Service:
         return {"revoked": self.people.revoke(name, scope, by=who.actor)}
 
 
-def _read(
-    state: State,
-    source: str,
-    published: Published | None,
-    work: Callable[..., Any],
-    arguments: Sequence[Any],
-) -> Any:
+def _read(state: State, source: str, published: Published | None, work: Any, own: Any) -> Any:
     ledger, service = ledger_of(state, source), state.get("service")
     if service is None or service.ledger is not ledger or service.published != published:
         service = state["service"] = Service(ledger, Identities(ledger), published)
-    return work(service, *arguments)
+    return work(service, *own)
 
 
 def _answer(service: Service, name: str, who: Identity, scope: str, fields: Fields) -> Answer:
