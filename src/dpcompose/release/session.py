@@ -334,6 +334,11 @@ class Session(Asking):
             check.line("key", key)
         if explains(text):
             return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
+        return self._answer_sql(text, spend, error, keys, tables, key)
+
+    def _answer_sql(
+        self, text: str, spend: Any, error: Any, keys: Any, tables: Any, key: str | None
+    ) -> Answer | SelectedAnswer:
         plan, questions = self._read(text, spend, error, keys, tables)
         # A request by key is the same whatever words ask it.
         note = {"sql": text} if key is None else None

@@ -11,11 +11,9 @@ from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
 from dpcompose.release import (
     Answer,
-    Explanation,
     Question,
     SelectedAnswer,
     Session,
-    explains,
     plain_question,
     without_rows,
 )
@@ -79,19 +77,10 @@ class RemoteSession(Session):
             questions, spend, key, questions=[plain_question(each) for each in questions]
         )
 
-    def sql(
-        self,
-        text: str,
-        *,
-        spend: Mapping[str, Any] | str | None = None,
-        error: float | None = None,
-        keys: Sequence[Any] | None = None,
-        tables: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> Answer | SelectedAnswer | Explanation:
-        """The answer to a statement; see `Session.sql`. Public tables of the catalog are named in `tables` too."""
-        if explains(text):
-            return self.explain(text, spend=spend, error=error, keys=keys, tables=tables)
+    def _answer_sql(
+        self, text: str, spend: Any, error: Any, keys: Any, tables: Any, key: str | None
+    ) -> Answer | SelectedAnswer:
+        """Public tables of the catalog are named in `tables` too: the plan is made here and there."""
         plan = self.plan(text, tables=tables, keys=keys)
         return plan.answer(
             self._answered(plan.questions, spend, key, sql=text, error=error, keys=keys)
