@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import resource
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,16 @@ import pytest
 
 pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
-from dpcompose.errors import DomainError, UnsupportedError
+import duckdb
+
+from dpcompose.errors import DomainError, StoreError, UnsupportedError
 from dpcompose.ledger import Ledger, entry
 from dpcompose.mechanisms import Gaussian
 from dpcompose.release import col
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
-from dpcompose.serve.counter import Counter
+from dpcompose.serve.counter import Counter, Desk
+from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 
 ROWS = [(f"p{n % 200}", ("east", "west")[n % 2], n % 60) for n in range(400)]
@@ -62,6 +67,10 @@ class Clinic(Town):
     def post(self, name: str, token: str = "", **fields: Any) -> tuple[int, Any]:
         found = self.ask(name, token or self.token, scope="clinic", **fields)
         return found.status_code, found.json()
+
+    def look(self) -> None:
+        """What a keeper does after looking, but for starting the process again."""
+        self.desks.desks["clinic"].record("", "Grace@clinic")
 
     @property
     def kinds(self) -> list[str]:
@@ -216,22 +225,38 @@ def release_budget() -> Any:
     return Budget(1, 1e-6)
 
 
-def test_a_worker_that_fails_closes_the_tables_until_a_keeper_has_looked(clinic: Clinic) -> None:
-    clinic.desks.desks["clinic"].worker.process.kill()
-    clinic.desks.desks["clinic"].limit = 0.3
+def away(*_: Any) -> None:
+    raise StoreError("city", "away", uncertain=False)
+
+
+def test_a_worker_that_fails_closes_the_tables_until_a_keeper_has_looked(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = clinic.desks.desks["clinic"]
+    desk.worker.process.kill()
+    desk.limit = 0.3
     asked = {"table": "visits", "sql": COUNT, "spend": {"epsilon": "0.02"}}
-    status, failed = clinic.post("ask", **asked)
-    assert status == 409 and failed["error"] == "EngineError"
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "state", away)  # it is not recorded, and is closed all the same
+        status, failed = clinic.post("ask", **asked)
+        assert status == 409 and failed["error"] == "EngineError"
+        before = clinic.kinds
+        assert "closed" in clinic.post("ask", **asked)[1]["reason"] and clinic.kinds == before
+        assert desk.reading.exists()
+    assert "closed" in clinic.post("ask", **asked)[1]["reason"]
+    assert clinic.kinds == [*before, "stated"] and not desk.reading.exists()
     before = clinic.kinds
     assert "closed" in clinic.post("ask", **asked)[1]["reason"] and clinic.kinds == before
     assert clinic.post("reopen")[0] == 403 and clinic.post("reopen", clinic.keeper)[0] == 200
     # The charge was redeemed: there is no second draw for it.
     assert clinic.post("ask", **asked)[1]["error"] == "SpentError"
-    clinic.desks.desks["clinic"].limit = 10.0
+    desk.limit = 10.0
     assert clinic.post("ask", **{**asked, "key": "anew"})[0] == 200
     assert clinic.ledger.verify().entries
 
 
+DIED = {(step, after) for step in ("redeem", "scan", "draw", "keep") for after in (False, True)}
+"""Between a charge and its answer: there a defect closes the tables."""
 STEPS = ("charge", "redeem", "scan", "draw", "keep", "leave")
 
 
@@ -280,12 +305,148 @@ def test_whatever_dies_there_is_one_draw_at_most_and_one_charge(
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, dies)
             assert clinic.ask("ask", clinic.token, scope="clinic", **asked).status_code == 500
+        reason = clinic.desks.desks["clinic"].reason()
+        assert bool(reason) == ((step, after) in DIED)
+        clinic.look()
         outcomes = [clinic.post("ask", **asked) for _ in range(3)]
         assert outcomes[1] == outcomes[2] and len(draws) <= 1
         found = {json.dumps(each.get("tables", each.get("error", ""))) for _, each in outcomes}
         assert len(found) == 1
         new = clinic.kinds[len(before) :]
         assert new.count("granted") == 1 and new.count("redeemed") == 1
+
+
+def test_a_process_that_died_before_its_answer_closes_the_tables_when_it_starts(
+    clinic: Clinic,
+) -> None:
+    desk = clinic.desks.desks["clinic"]
+    desk.reading.touch()
+    unstored = desk.answers / "1.1.partial"
+    unstored.write_text("a draw")
+    again = Desk(desk.catalog, desk.answers, desk.after, desk.limit)
+    again.worker.close()
+    assert "ended before" in again.reason() and not unstored.exists()
+    assert "closed" in clinic.post("ask", table="visits", sql=COUNT, spend="1%")[1]["reason"]
+    desk.record("", "Grace@clinic")
+    assert not desk.reason() and not desk.reading.exists()
+
+
+def test_the_process_with_the_rows_has_nothing_else(clinic: Clinic, tmp_path: Path) -> None:
+    from dpcompose.release import worker
+
+    process = Path(f"/proc/{clinic.desks.desks['clinic'].worker.process.pid}")
+    if process.exists():
+        variables = (process / "environ").read_bytes().split(b"\0")
+        assert [each.partition(b"=")[0] for each in variables if each] == [b"PYTHONPATH"]
+        for limit, most in (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_AS, 2**32),
+        ):
+            assert resource.prlimit(int(process.name), limit) == (most, most)
+    raw = worker._opened(dict(clinic.desks.desks["clinic"].catalog.tables), 2**30)  # pyright: ignore[reportPrivateUsage]
+    read = worker._rows  # pyright: ignore[reportPrivateUsage]
+    assert read(raw, "SELECT COUNT(*) FROM counter_visits", []) == [(400,)]
+    secret, there = tmp_path / "secret.csv", clinic.desks.desks["clinic"].answers
+    secret.write_text("a\n1\n")
+    for text in (
+        f"SELECT * FROM read_csv('{secret}')",
+        f"SELECT * FROM read_text('{secret}')",
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM glob('{there}/*')",
+        "SELECT * FROM read_parquet('https://x.example/a.parquet')",
+        f"COPY counter_visits TO '{tmp_path / 'out.csv'}'",
+        f"ATTACH '{tmp_path / 'other.db'}'",
+        "INSTALL httpfs",
+        "CREATE OR REPLACE TEMP VIEW counter_visits AS SELECT 1",
+        "SELECT 1; SELECT 2",
+        "SELECT getenv('PATH')",
+    ):
+        with pytest.raises((duckdb.Error, UnsupportedError)):
+            read(raw, text, [])
+    assert read(raw, "SET enable_external_access = true", []) == [] and not secret.is_dir()
+    with pytest.raises(duckdb.Error, match="locked"):
+        raw.execute("SET enable_external_access = true")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"after": "soon"}, "after"),
+        ({"after": True}, "after"),
+        ({"limit": float("nan")}, "limit"),
+        ({"memory": -1}, "memory"),
+        ({"after": 3, "limit": 2}, "after < limit"),
+        ({"tables": [1]}, "tables"),
+        ({"tabels": {}}, "tables"),
+        (None, "tables"),
+        (7, "tables"),
+    ],
+)
+def test_a_catalog_of_wrong_types_is_one_clear_error(
+    clinic: Clinic, tmp_path: Path, changed: Any, said: str
+) -> None:
+    tables = {"tables": dict(clinic.desks.desks["clinic"].catalog.tables)}
+    stated = tables | changed if isinstance(changed, dict) else changed
+    with pytest.raises(DomainError, match=said):
+        Counter.open(clinic.ledger, tmp_path, {"clinic": stated})
+
+
+def test_a_browser_session_cannot_be_ridden(clinic: Clinic) -> None:
+    """Another site sends the cookie at most: nothing of the counter listens to it."""
+    before, fields = (
+        clinic.kinds,
+        {"scope": "clinic", "table": "visits", "sql": COUNT, "spend": "1%"},
+    )
+    sent = {"cookie": f"dpcompose={clinic.token}", "origin": "https://evil.example"}
+    for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded"):
+        headers = {**sent, "content-type": kind, "sec-fetch-site": "cross-site"}
+        for name in ("ask", "quote", "reopen"):
+            found = clinic.client.post(f"/v1/{name}", content=json.dumps(fields), headers=headers)
+            assert found.status_code == 401 and "access-control-allow-origin" not in found.headers
+        form = {**fields, "action": "ask", "form": "x"}
+        assert clinic.client.post("/act", data=form, headers=headers).status_code in (403, 404)
+    assert (
+        clinic.client.get("/v1/tables", params={"scope": "clinic"}, headers=sent).status_code == 401
+    )
+    assert clinic.kinds == before
+
+
+def test_an_analyst_does_not_learn_which_rows_are_kept(clinic: Clinic) -> None:
+    found = clinic.ask("kept", clinic.token, scope="clinic", name="release:table").json()
+    assert found["description"]["release"]["key"] == ""
+    assert clinic.ledger.entries("clinic") and not clinic.desks.desks["clinic"].reason()
+
+
+def test_a_prompt_asks_a_service_as_it_asks_a_file(
+    clinic: Clinic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dpcompose.serve as serve
+
+    monkeypatch.setattr(serve, "RemoteSession", partial(RemoteSession, client=clinic.client))
+    token = tmp_path / "ben.token"
+    token.write_text(f"{clinic.token}\n")
+    words = ["ask", "clinic/visits", "--server", "http://testserver"]
+    token.chmod(0o644)
+    refused = invoke([*words, "--token-file", str(token), "-c", COUNT])
+    assert refused.exit_code == 2 and f"chmod 600 {token}" in refused.stderr
+    token.chmod(0o600)
+    lines = f"{COUNT};\n.tables\n.budget\n.history\n.save {tmp_path / 'answer.csv'}\n"
+    found = invoke([*words, "--token-file", str(token), "--spend", "1%"], stdin=lines.encode())
+    assert found.exit_code == 0 and "Price: epsilon 0.05" in found.stderr
+    assert "minutes" in found.stdout and "is left" in found.stdout
+    assert (tmp_path / "answer.csv").read_text().startswith('"n"')
+    again = invoke(
+        [*words, "-c", f"{COUNT};", "--spend", "1%"], env={"DPCOMPOSE_TOKEN": clinic.token}
+    )
+    assert again.exit_code == 0 and again.stdout in found.stdout
+    for more, said in (
+        (["--person", "person"], "--server"),
+        (["--token-file", str(tmp_path / "none")], "--token-file"),
+        ([], "token"),
+    ):
+        refused = invoke([*words, "-c", COUNT, *more], env={"DPCOMPOSE_TOKEN": None})
+        assert refused.exit_code == 2 and said in refused.stderr
 
 
 def test_an_identity_without_the_scope_or_the_role_is_refused(clinic: Clinic) -> None:

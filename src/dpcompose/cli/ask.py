@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dpcompose.cli.command import ARGUMENT, command, option
 from dpcompose.cli.inputs import pairs
 from dpcompose.cli.output import stderr, stdout
-from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.errors import DomainError, DPComposeError, MissingExtraError
 
 if TYPE_CHECKING:
     from dpcompose.release import Session
@@ -33,7 +33,7 @@ CONFIDENCE = 0.95
 
 @command(doing=None)
 def ask(
-    file: Annotated[Path, ARGUMENT],
+    file: Annotated[str, ARGUMENT],
     person: str | None = None,
     budget: str | None = None,
     column: list[str] | None = None,
@@ -41,11 +41,13 @@ def ask(
     spend: str | None = None,
     error: str | None = None,
     select: Annotated[str | None, option(name="-c")] = None,
+    server: str | None = None,
+    token_file: Path | None = None,
 ) -> None:
-    """Ask one file in SQL, privately: the price first, then the answer with its error. The ledger stands beside the file.
+    """Ask a table in SQL, privately: the price first, then the answer with its error. The ledger of a file stands beside it.
 
     Args:
-        file (FILE): A CSV or Parquet file; its table is called as the file is.
+        file (TABLE): A CSV or Parquet file, whose table is called as the file is; with --server SCOPE/TABLE.
         person (COLUMN): The column that names the person.
         budget (EPSILON): The epsilon that all answers may cost together.
         column (NAME=KIND[,...]): What is known of a column: minutes=float, age=int,0,120, clinic=str,north,south.
@@ -53,10 +55,43 @@ def ask(
         spend: The price of a statement: 5% of the budget (if nothing is said), or an epsilon.
         error (NUMBER): How far each number may be off, instead of a price.
         select (SELECT): Ask this, and end.
+        server (URL): A service that has the table and the budget.
+        token_file (FILE): Your token there, in a file that nobody else may read; or else DPCOMPOSE_TOKEN.
     """
+    typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]
+    if server is None:
+        if token_file is not None:
+            raise DomainError("--token-file", str(token_file), "left out without --server")
+        session = _of_file(Path(file), typed, person, budget, column, max_rows)
+        history = f"{Path(file).resolve()}.ledger-typed"
+    else:
+        if (person, budget, column, max_rows) != (None, None, None, None):
+            domain = "nothing of person, budget, columns or rows: its keeper said them"
+            raise DomainError("--server", server, domain)
+        session, history = _of_service(server, token_file, file), ""
+    counter = Counter(session, _amount(spend), _number(error))
+    try:
+        if select is not None:
+            counter.answer(select, asking=False)
+        else:
+            if typed:
+                _remember(history, session)
+            counter.run(typed)
+    finally:
+        if session.ledger is not None:
+            session.ledger.close()
+
+
+def _of_file(
+    file: Path,
+    typed: bool,
+    person: str | None,
+    budget: str | None,
+    column: list[str] | None,
+    max_rows: int | None,
+) -> Session:
     from dpcompose.release import open
 
-    typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]
     if not os.path.exists(f"{file}.ledger") and file.is_file():
         person = _needed("person", person, "the column that names the person", file, typed)
         budget = _needed("budget", budget, "an epsilon for all answers, such as 2", file, typed)
@@ -67,20 +102,39 @@ def ask(
             column = input("columns (several with spaces, or none): ").split()
     known = {name: _values(text) for name, text in pairs("--column", column or []).items()}
     epsilon = _number(budget, "--budget")
-    session = open(
+    return open(
         file, person=person, budget=epsilon, columns=known or None, max_rows_per_person=max_rows
     )
-    counter = Counter(session, _amount(spend), _number(error))
-    assert session.ledger is not None
+
+
+def _of_service(server: str, token_file: Path | None, name: str) -> Session:
     try:
-        if select is not None:
-            counter.answer(select, asking=False)
-        else:
-            if typed:
-                _remember(f"{file.resolve()}.ledger-typed", session)
-            counter.run(typed)
-    finally:
-        session.ledger.close()
+        from dpcompose.serve import RemoteSession
+    except ModuleNotFoundError:
+        raise MissingExtraError("A table behind a service", "serve") from None
+
+    scope, _, table = name.rpartition("/")
+    if not scope:
+        raise DomainError("table", name, "SCOPE/TABLE, such as clinic/visits")
+    return RemoteSession(server, _token(token_file), scope=scope, table=table)
+
+
+def _token(file: Path | None) -> str:
+    """The token of a file that only its owner reads, or of the environment; it is never an argument."""
+    if file is None:
+        token = os.environ.get("DPCOMPOSE_TOKEN", "")
+    else:
+        try:
+            if file.stat().st_mode & 0o077:
+                domain, remedy = "a file that only you may read", f"chmod 600 {file}"
+                raise DomainError("--token-file", str(file), domain, remedy)
+            token = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise DomainError("--token-file", str(file), "a file that can be read") from None
+    token = token.strip()
+    if not (token.isascii() and token.isprintable() and token):
+        raise DomainError("--token-file", "no token", "the token that your keeper gave you, alone")
+    return token
 
 
 def _needed(name: str, value: str | None, what: str, file: Path, typed: bool) -> str:
@@ -111,16 +165,17 @@ def _amount(text: str | None) -> Any:
 
 
 def _remember(history: str, session: Session) -> None:
-    """Keys of the line, names that Tab completes, and the statements that were typed, in a file of one's own."""
+    """Keys of the line, names that Tab completes, and the statements that were typed, in a file if one is named."""
     try:
         import atexit
         import readline
     except ImportError:
         return
-    with suppress(OSError):
-        os.close(os.open(history, os.O_CREAT | os.O_RDWR, 0o600))
-        readline.read_history_file(history)
-        atexit.register(readline.write_history_file, history)
+    if history:
+        with suppress(OSError):
+            os.close(os.open(history, os.O_CREAT | os.O_RDWR, 0o600))
+            readline.read_history_file(history)
+            atexit.register(readline.write_history_file, history)
     names = ["SELECT", "FROM", "WHERE", "GROUP BY", "COUNT(*)", "AVG(", "SUM(", session.table.name]
     names += [each.name for each in session.table.columns]
 
@@ -258,13 +313,10 @@ class Counter:
     def _budget(self) -> None:
         from dpcompose.account import used
 
-        assert self.session.ledger is not None
-        share = used(self.session.ledger.balance(self.session.scope))
-        gauge = (
-            ""
-            if share is None
-            else f"[{'#' * round(20 * share):20}] {float(100 * share):.3g} % spent; "
-        )
+        ledger, gauge = self.session.ledger, ""
+        share = None if ledger is None else used(ledger.balance(self.session.scope))
+        if share is not None:
+            gauge = f"[{'#' * round(20 * share):20}] {float(100 * share):.3g} % spent; "
         stdout(f"{gauge}{self.session.budget_in_words}\n")
 
     def _history(self) -> None:

@@ -89,12 +89,13 @@ def serve(
 
 
 def _counter(ledger: Ledger, file: Path) -> Counter:
-    """The tables of a file; their answers are kept beside it."""
+    """The tables of a file; their answers are kept beside it, by one process at a time."""
     from dpcompose.files import load_toml, read_toml
-    from dpcompose.serve import Counter
+    from dpcompose.serve import Counter, require_only
 
-    text = load_toml(file, most=1_000_000, what="a catalog")
-    return Counter.open(ledger, file.with_suffix(".answers"), read_toml(text, source=str(file)))
+    text, answers = load_toml(file, most=1_000_000, what="a catalog"), file.with_suffix(".answers")
+    require_only(answers)
+    return Counter.open(ledger, answers, read_toml(text, source=str(file)))
 
 
 def _demo() -> Service:

@@ -32,5 +32,5 @@ from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
 
 if True:
-    from .catalog import Worker as Worker
     from .file import questions as questions
+    from .worker import Worker as Worker

@@ -6,11 +6,6 @@
 
 Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
 Ends of a column that the keeper knows are the default ones of questions; they are public, as is what they do to rows.
-
-A service reads the rows in a process of its own, a `Worker`, which has the rows and nothing else: no ledger, no token. It
-is told SQL that was built from checked trees, and gives back integers. Each text is cut to the longest that the catalog
-declares before any function takes it, and rows whose person has a longer name belong to nobody: so the work for a row
-is bounded, whoever is in the table.
 """
 
 # The drivers have types in part only.
@@ -18,18 +13,12 @@ is bounded, whoever is in the table.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import secrets
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Lock
-from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -39,11 +28,9 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import Budget, Filter
 from dpcompose.errors import (
     DomainError,
-    EngineError,
     ReleaseError,
     ScopeExistsError,
     UnknownScopeError,
-    UnsupportedError,
 )
 from dpcompose.ledger import Ledger
 from dpcompose.release.arrow import PublicSource, public as public_table
@@ -494,129 +481,3 @@ def _location(source: object) -> str:
 
 open = open_file
 """The name that it has in the room's face: `release.open`."""
-
-
-VIEW = "counter_"
-STARTING = 120.0
-"""Seconds in which the process opens its tables."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a statement."""
-
-    rows: Sequence[tuple[Any, ...]]
-
-    def fetchall(self) -> Sequence[tuple[Any, ...]]:
-        """All of them."""
-        return self.rows
-
-
-@dataclass
-class Worker:
-    """A connection of DuckDB in another process, as an engine needs it. A process that fails once is ended.
-
-    Args:
-        definitions: The tables by name, as a catalog has them.
-        until: When the statement that runs has to be done, by the clock `monotonic`.
-    """
-
-    definitions: Mapping[str, Mapping[str, Any]]
-    until: float = field(default_factory=lambda: monotonic() + STARTING)
-    _turn: Lock = field(default_factory=Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self.process = context.Process(
-            target=_read, args=(theirs, dict(self.definitions)), daemon=True
-        )
-        self.process.start()
-        theirs.close()
-        if not self._received()[0]:
-            raise EngineError("DuckDB", charged=False)
-
-    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
-        """The rows of a statement.
-
-        Raises:
-            RuntimeError: It failed or took too long, or the process is gone; nothing else is said.
-        """
-        return Rows(self._request("execute", words, list(values)) or [])
-
-    def register(self, name: str, frame: Any) -> None:
-        """A public table under a name."""
-        self._request("register", name, frame)
-
-    def tables(self, catalog: Catalog) -> dict[str, Table]:
-        """The tables of a catalog, whose rows the process reads.
-
-        Raises:
-            DomainError: If the columns of one are no longer those that were catalogued.
-        """
-        engine = OnDuckDB(self, foreign=False)
-        return {
-            name: described_table(name, each, engine.table((VIEW + name,)), catalog.public)
-            for name, each in catalog.described.items()
-        }
-
-    def close(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.join()
-
-    def _request(self, method: str, *values: Any) -> Any:
-        with self._turn:
-            with suppress(OSError):
-                self._pipe.send((method, values))
-            good, rows = self._received()
-            if not good:
-                self.close()
-                raise RuntimeError("the worker failed")
-            return rows
-
-    def _received(self) -> tuple[bool, Any]:
-        with suppress(EOFError, OSError):
-            if self._pipe.poll(max(self.until - monotonic(), 0.0)):
-                return self._pipe.recv()
-        return False, None
-
-
-def _read(pipe: Connection, definitions: Mapping[str, Mapping[str, Any]]) -> None:
-    """Open the tables, then answer statements until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in [each for each in os.environ if each.startswith("DPCOMPOSE_")]:
-        del os.environ[name]
-    engine: Any = None
-    for name, definition in definitions.items():
-        made = table(**arguments_of_table(definition))
-        engine = made.engine if engine is None else engine
-        data = made.data.over(engine)
-        if made.relation is not None or data is None:
-            raise UnsupportedError(
-                "a database behind a counter", "its counter reads files", "Name a file"
-            )
-        for each in data.tables():
-            engine.open(each)
-        words = _cut(made, data, definition.get("longest", LONGEST)).words
-        engine.raw.execute(f"CREATE TEMP VIEW {engine.quoted(VIEW + name)} AS {words}")
-    pipe.send((True, None))
-    while True:
-        method, values = pipe.recv()
-        try:
-            found = getattr(engine.raw, method)(*values)
-            pipe.send((True, found.fetchall() if method == "execute" else None))
-        except Exception:
-            # Its words may speak of rows.
-            pipe.send((False, None))
-
-
-def _cut(source: Table, data: Query, longest: int) -> Query:
-    texts = [each.name for each in source.columns if each.kind == "text"]
-    units = [f"LENGTH({data[name]}) <= {longest}" for name in texts if name in source.unit]
-    others = [name for name in texts if name not in source.unit]
-    short = {
-        name: source.engine.cast(f"SUBSTRING({data[name]}, 1, {longest})", "string")
-        for name in others
-    }
-    return data.filter(*units).mutate(**short)

@@ -4,13 +4,15 @@
 request is the same charge. The receipt is redeemed before anything is drawn, by whoever draws, and once: so there is
 at most one draw for a charge, ever, whatever dies and when. It is stored before it leaves, and from then on is the
 answer of that key. Where the process dies between the redemption and the store, the key has "charged, no answer" for
-ever. So no answer was chosen among several, and none is without its charge.
+ever, and what was not stored whole is deleted before anything else is drawn. So no answer was chosen among several,
+and none is without its charge.
 
 *Nothing but the numbers follows from a row.* Errors before the charge follow from the request, the catalog and the
 ledger. The rows are read by a process of their own. After the charge an answer leaves at one of two moments: at
 `after`, or at `limit` if the rows were not read by then. A scan that fails or takes longer is told at `limit`, and
 closes the scope's tables for everybody until a keeper has looked: that this can be seen is one bit that no epsilon
-pays for. Whoever waits keeps the turn of these tables until the answer leaves.
+pays for. So does a process that dies between a charge and its answer: a file beside the answers, written with the
+charge, is there when the service starts again. Whoever waits keeps the turn of these tables until the answer leaves.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import sha256
@@ -33,7 +36,9 @@ from dpcompose.errors import (
     DomainError,
     DPComposeError,
     EngineError,
+    LedgerError,
     ReleaseError,
+    StoreError,
     UnsupportedError,
 )
 from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
@@ -54,25 +59,78 @@ class Desk:
 
     Args:
         catalog: The tables.
-        worker: The process.
+        answers: The directory in which its answers are kept.
         after: Seconds from the charge to the answer.
         limit: Seconds from the charge in which the rows have to be read.
+        memory: Gigabytes for reading them.
+        closed: Why nothing is read any more, until a keeper has looked; empty while it is.
         turn: Of whoever asks, until the answer leaves.
         quoting: Of whoever is told a price: by tables of the same columns without rows.
     """
 
     catalog: Any
-    worker: Any
-    after: float
-    limit: float
+    answers: Path
+    after: float = 1.0
+    limit: float = 20.0
+    memory: float = release.Worker.memory
+    closed: str = ""
     turn: Lock = field(default_factory=Lock)
     quoting: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
+        if not self.after < self.limit:
+            domain = "seconds, after < limit"
+            raise DomainError(f"{self.scope}: after and limit", (self.after, self.limit), domain)
+        self.answers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.reading = self.answers / "reading"
+        if self.reading.exists():
+            self.shut("the service ended before an answer was stored: its keeper must look")
+        self.delete_unstored()
+        self.start()
         self.blank: Mapping[str, Any] = self.catalog.without_rows(
             self.catalog.described, self.catalog.public
         )
+
+    @property
+    def scope(self) -> str:
+        """The path of the scope."""
+        return self.catalog.scope
+
+    def start(self) -> None:
+        """Start the process that reads the rows."""
+        self.worker = release.Worker(dict(self.catalog.tables), self.memory)
+        self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
+
+    def shut(self, reason: str) -> None:
+        """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""
+        self.closed = reason
+        self.reading.touch()
+        with suppress(StoreError):
+            self.record(reason, OPERATOR)
+
+    def record(self, reason: str, actor: str) -> None:
+        """State in the ledger why the tables are closed, or with no reason that they are open.
+
+        Raises:
+            StoreError: If the ledger cannot be reached; then nothing changes here.
+        """
+        fact = SetFact(self.scope, actor, CLOSED, self.scope, encode(reason))
+        self.catalog.ledger.state(fact)
+        self.closed = reason
+        self.reading.unlink(missing_ok=True)
+
+    def reason(self) -> str:
+        """Why the tables are closed; empty if they are not."""
+        if self.closed and self.reading.exists():
+            self.shut(self.closed)
+        with self.catalog.ledger.moment() as moment:
+            fact = moment.snapshot.fact(root_of(self.scope), CLOSED, self.scope)
+        return self.closed or str(fact or "").strip('"')
+
+    def delete_unstored(self) -> None:
+        """Delete draws that were not stored whole: nobody was told them, and nobody will be."""
+        for each in self.answers.glob("*.partial"):
+            each.unlink(missing_ok=True)
 
     def leave(self, charged: float, *, failed: bool) -> None:
         """Wait for the moment at which the answer to a charge leaves."""
@@ -100,14 +158,8 @@ class Payer(Account):
     def __init__(
         self, service: Service, who: Identity, desk: Desk, words: Mapping[str, Any]
     ) -> None:
-        own = {
-            "service": service,
-            "who": who,
-            "desk": desk,
-            "words": words,
-            "charged": list[float](),
-        }
-        vars(self).update({**vars(service.account(desk.catalog.scope)), **own})
+        vars(self).update(vars(service.account(desk.scope)), service=service, who=who, desk=desk)
+        self.words, self.charged = words, list[float]()
 
     def charge(
         self,
@@ -130,6 +182,7 @@ class Payer(Account):
         (found,) = self.service.charge_all([self.service.ledger_charge(self.who, quote, fields)])
         if isinstance(found, DPComposeError):
             raise found
+        self.desk.reading.touch()
         self.charged.append(monotonic())
         self.desk.worker.until = self.charged[0] + self.desk.limit
         return found
@@ -140,11 +193,9 @@ class Counter:
     """The desks of a service.
 
     Args:
-        answers: The directory in which answers are kept.
         desks: By scope.
     """
 
-    answers: Path
     desks: Mapping[str, Desk]
 
     @classmethod
@@ -155,62 +206,51 @@ class Counter:
 
         Args:
             ledger: Where budgets are.
-            answers: See there.
+            answers: The directory in which answers are kept, those of each scope in one of its own.
             scopes: For each path `tables` and perhaps `public`, as `release.Catalog.define` takes them; `epsilon`
-                and `delta`, for a scope that is to be opened; and `after` and `limit`.
+                and `delta`, for a scope that is to be opened; and `after`, `limit` and `memory`, as `Desk` does.
 
         Raises:
             DomainError: If a scope says something else, or a table cannot be opened.
         """
-        answers.mkdir(mode=0o700, parents=True, exist_ok=True)
         desks: dict[str, Desk] = {}
-        for path, said in scopes.items():
-            catalog = _catalog(ledger, path, said)
-            after, limit = (
-                float(said.get(name, usual)) for name, usual in (("after", 1.0), ("limit", 20.0))
-            )
-            if not 0 < after < limit <= 600:
-                raise DomainError(
-                    f"{path}: after and limit", (after, limit), "seconds, 0 < after < limit <= 600"
-                )
-            desks[path] = Desk(catalog, release.Worker(dict(catalog.tables)), after, limit)
-        return cls(answers, desks)
-
-    def desk(self, scope: str) -> Desk:
-        """The desk of a scope.
-
-        Raises:
-            UnsupportedError: If it has none.
-        """
-        if scope not in self.desks:
-            raise UnsupportedError(
-                f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
-            )
-        return self.desks[scope]
+        for path, stated in scopes.items():
+            catalog, folder = _catalog(ledger, path, stated), sha256(path.encode()).hexdigest()[:32]
+            numbers = {
+                name: read(f"{path}: {name}", stated[name])
+                for name, read in _NUMBERS.items()
+                if name in stated
+            }
+            desks[path] = Desk(catalog, answers / folder, **numbers)
+        return cls(desks)
 
 
-def _catalog(ledger: Ledger, path: str, stated: Mapping[str, Any]) -> Any:
-    known = {"tables", "public", "epsilon", "delta", "after", "limit"}
-    if not {"tables"} <= {*stated} <= known:
-        raise DomainError(
-            f"catalog: {path}",
-            [*stated],
-            f"tables, and perhaps {', '.join(sorted(known - {'tables'}))}",
-        )
+_NUMBERS = {
+    "after": number(most=600).read,
+    "limit": number(most=600).read,
+    "memory": number(most=4096).read,
+}
+
+
+def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
+    possible = {"public", "epsilon", "delta", *_NUMBERS}
+    own = cast("dict[str, Any]", stated if isinstance(stated, dict) else {})
+    if not {"tables"} <= {*own} <= {"tables", *possible} or not isinstance(own["tables"], dict):
+        domain = f"a table with tables, and perhaps {', '.join(sorted(possible))}"
+        raise DomainError(f"catalog: {path}", [*own], domain)
+    tables = cast("dict[str, Any]", own["tables"])
     try:
         catalog = release.Catalog(ledger, path)
     except DPComposeError:
-        if "epsilon" not in stated:
+        if "epsilon" not in own:
             raise
         return release.Catalog.define(
-            ledger, path, stated["tables"], public=stated.get("public"), actor=OPERATOR,
-            filter=Budget(stated["epsilon"], stated.get("delta", 1e-6)),
+            ledger, path, tables, public=own.get("public"), actor=OPERATOR,
+            filter=Budget(own["epsilon"], own.get("delta", 1e-6)),
         )  # fmt: skip
-    if {*catalog.tables} != {*stated["tables"]}:
+    if {*catalog.tables} != {*tables}:
         remedy = "A scope has one catalog for good; another one needs a scope of its own"
-        raise DomainError(
-            f"catalog: {path}", [*stated["tables"]], f"the tables {[*catalog.tables]}", remedy
-        )
+        raise DomainError(f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy)
     return catalog
 
 
@@ -249,13 +289,13 @@ Error = Annotated[float | None, number(most=1e15)]
 @route("GET", *Role)
 def tables(service: Service, who: Identity, scope: str) -> Answer:
     """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from rows."""
-    desk = _counter(service).desk(scope)
+    desk = _desk(service, scope)
     session = _session(Payer(service, who, desk, {}), next(iter(desk.blank.values())))
     whole = {name: str(amount) for name, amount in session.percent("100%").items()}
     return {
         "tables": desk.catalog.described,
         "budget": whole,
-        "closed": _closed(service, scope),
+        "closed": desk.reason(),
     }
 
 
@@ -265,7 +305,7 @@ def quoted(
     questions: Listed = None, spend: Spend = None, error: Error = None, keys: Listed = None,
 ) -> Answer:  # fmt: skip
     """The price of a statement or of questions, and the error of the answer; nothing is charged, no row is read."""
-    desk = _counter(service).desk(scope)
+    desk = _desk(service, scope)
     session = _session(Payer(service, who, desk, {}), _table(desk.blank, table))
     with desk.quoting:
         if sql is not None:
@@ -282,8 +322,7 @@ def ask(
     key: Annotated[str | None, line("The idempotency key; by default that of the request.")] = None,
 ) -> Answer:  # fmt: skip
     """The answer to a statement or to questions, for one charge; the same request, or key, has the same answer."""
-    counter = _counter(service)
-    desk = counter.desk(scope)
+    desk = _desk(service, scope)
     asked = [desk.catalog.version, table, sql, questions, spend, error, keys]
     request = json.dumps(asked, default=str, sort_keys=True)
     named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
@@ -291,25 +330,31 @@ def ask(
     if release.Explanation.is_requested(sql):
         raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
     with desk.turn:
-        reason = _closed(service, scope)
+        reason = desk.reason()
         if reason:
             raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
+        desk.delete_unstored()
         desk.worker.until = monotonic() + desk.limit
         payer, failed = Payer(service, who, desk, said), False
-        session = _session(payer, _table(desk.tables, table), counter.answers)
+        session = _session(payer, _table(desk.tables, table), desk.answers)
         try:
             if sql is None:
                 found = session.batch(_questions(questions), spend=spend, key=named)
             else:
                 found = session.sql(sql, spend=spend, error=error, keys=keys, key=named)
-        except EngineError:
-            failed = True
-            desk.worker.close()
-            reason = "its rows could not be read in time: its keeper must look"
-            service.ledger.state(SetFact(scope, OPERATOR, CLOSED, scope, encode(reason)))
+        except Exception as problem:
+            # What the ledger and the store say after a charge follows from no row; anything else may.
+            expected = isinstance(problem, LedgerError | ReleaseError) or not payer.charged
+            failed = isinstance(problem, EngineError) or not expected
+            if isinstance(problem, EngineError):
+                desk.worker.close()
+            if failed:
+                desk.shut("its rows could not be read in time: its keeper must look")
             raise
         finally:
             if payer.charged:
+                if not failed:
+                    desk.reading.unlink(missing_ok=True)
                 desk.leave(payer.charged[0], failed=failed)
     return {**_released(found), "key": named}
 
@@ -317,26 +362,21 @@ def ask(
 @route("POST", Role.KEEPER)
 def reopen(service: Service, who: Identity, scope: str) -> Answer:
     """Open the tables of a scope again that were closed because their rows could not be read."""
-    desk = _counter(service).desk(scope)
+    desk = _desk(service, scope)
     with desk.turn:
         desk.worker.close()
-        desk.worker = release.Worker(dict(desk.catalog.tables))
-        desk.tables = desk.worker.tables(desk.catalog)
-        service.ledger.state(SetFact(scope, who.actor, CLOSED, scope, encode("")))
+        desk.start()
+        desk.record("", who.actor)
     return {"closed": ""}
 
 
-def _counter(service: Service) -> Counter:
-    if service.counter is None:
+def _desk(service: Service, scope: str) -> Desk:
+    desks: Mapping[str, Desk] = {} if service.counter is None else service.counter.desks
+    if scope not in desks:
         raise UnsupportedError(
-            "a statement", "this service has no catalog", "Start it with --catalog FILE"
+            f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
         )
-    return service.counter
-
-
-def _closed(service: Service, scope: str) -> str:
-    with service.ledger.moment() as moment:
-        return str(moment.snapshot.fact(root_of(scope), CLOSED, scope) or "").strip('"')
+    return desks[scope]
 
 
 def _table(tables: Mapping[str, Any], name: str) -> Any:

@@ -38,7 +38,7 @@ def run(app: ASGIApp, *, host: str, port: int) -> None:
 
 
 def require_only(file: Path) -> None:
-    """Hold the lock of the one server of a ledger in a file, until this process ends.
+    """Hold the lock of the one server of a ledger in a file, or of stored answers, until this process ends.
 
     Nobody can take the lock of SQLite from a server that was stopped, so a second one would wait behind it.
 
@@ -56,7 +56,7 @@ def require_only(file: Path) -> None:
         process = os.read(handle, 20).decode() or "another one"
         os.close(handle)
         what = f"process {process} serves this ledger already"
-        remedy = "Stop it first; several servers need a ledger on PostgreSQL"
+        remedy = "Stop it first; several servers need a ledger on PostgreSQL, and a catalog each"
         raise StoreError(str(file), what, remedy) from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, str(os.getpid()).encode(), 0)  # it stays open

@@ -1,0 +1,229 @@
+"""The tables of a catalog in a process of their own.
+
+The process has the rows and nothing else: no ledger, no token, no variable of the environment, no open file of the
+service. It runs one SELECT at a time, built from checked trees, and gives back integers. DuckDB reads no other file
+and no URL there, and writes none; memory ends at a limit, and no core is dumped. Each text is cut to the longest that
+the catalog declares before any function takes it, and rows whose person has a longer name belong to nobody: so the
+work for a row is bounded, whoever is in the table.
+"""
+
+# The drivers have types in part only.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from dpcompose.account import Account
+from dpcompose.errors import EngineError, UnsupportedError
+from dpcompose.release.bounding import Binding
+from dpcompose.release.catalog import LONGEST, Catalog, arguments_of_table, described_table
+from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.query import Query
+from dpcompose.release.source import in_object_store, several
+from dpcompose.release.table import Table, table
+
+VIEW = "counter_"
+STARTING = 120.0
+"""Seconds in which the process opens its tables."""
+MEMORY = 4.0
+"""Gigabytes that the process may use, where nothing else is said."""
+_LOCKED = (
+    "SET temp_directory = ''",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+"""From here on DuckDB reads no file that is not allowed and no URL, writes nothing, and no statement undoes it."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a statement."""
+
+    rows: Sequence[tuple[Any, ...]]
+
+    def fetchall(self) -> Sequence[tuple[Any, ...]]:
+        """All of them."""
+        return self.rows
+
+
+@dataclass
+class Worker:
+    """A connection of DuckDB in another process, as an engine needs it. A process that fails once is ended.
+
+    Args:
+        definitions: The tables by name, as a catalog has them.
+        memory: Gigabytes that it may use.
+        until: When the statement that runs has to be done, by the clock `monotonic`.
+    """
+
+    definitions: Mapping[str, Mapping[str, Any]]
+    memory: float = MEMORY
+    until: float = field(default_factory=lambda: monotonic() + STARTING)
+    _turn: Lock = field(default_factory=Lock, repr=False)
+
+    def __post_init__(self) -> None:
+        self._pipe, theirs = Pipe()
+        self.process = _started(theirs)
+        theirs.close()
+        self._pipe.send((dict(self.definitions), int(self.memory * 2**30)))
+        if not self._received()[0]:
+            self.close()
+            raise EngineError("DuckDB", charged=False)
+
+    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
+        """The rows of a statement.
+
+        Raises:
+            RuntimeError: It failed or took too long, or the process is gone; nothing else is said.
+        """
+        return Rows(self._request("execute", words, list(values)) or [])
+
+    def register(self, name: str, frame: Any) -> None:
+        """A public table under a name."""
+        self._request("register", name, frame)
+
+    def tables(self, catalog: Catalog) -> dict[str, Table]:
+        """The tables of a catalog, whose rows the process reads.
+
+        The scope keeps its unit and the key of its truncation from here on, so that no analyst chooses them.
+
+        Raises:
+            DomainError: If the columns of one are no longer those that were catalogued.
+        """
+        engine = OnDuckDB(self, foreign=False)
+        tables = {
+            name: described_table(name, each, engine.table((VIEW + name,)), catalog.public)
+            for name, each in catalog.described.items()
+        }
+        account = Account(catalog.ledger, scope=catalog.scope)
+        own = Binding.of(next(iter(tables.values())))
+        if own.stored(account) is own:
+            own.write(account, actor="keeper")
+        return tables
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+
+    def _request(self, method: str, *values: Any) -> Any:
+        with self._turn:
+            with suppress(OSError):
+                self._pipe.send((method, values))
+            good, rows = self._received()
+            if not good:
+                self.close()
+                raise RuntimeError("the worker failed")
+            return rows
+
+    def _received(self) -> tuple[bool, Any]:
+        with suppress(EOFError, OSError):
+            if self._pipe.poll(max(self.until - monotonic(), 0.0)):
+                return self._pipe.recv()
+        return False, None
+
+
+def _started(pipe: Connection) -> Popen[bytes]:
+    """A process that inherits one end of a pipe; what Python prints when it fails may speak of rows, and is not kept."""
+    number, path = pipe.fileno(), os.pathsep.join(map(os.path.abspath, sys.path))
+    line = f"from dpcompose.release.worker import answer; answer({number})"
+    return Popen(
+        [sys.executable, "-c", line], pass_fds=[number], env={"PYTHONPATH": path}, cwd="/",
+        stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+    )  # fmt: skip
+
+
+def answer(number: int) -> None:
+    """In the process: open the tables, then answer statements until nobody asks any more.
+
+    Args:
+        number: The descriptor of its end of the pipe.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = Connection(number)
+    definitions, memory = pipe.recv()
+    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
+        resource.setrlimit(limit, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    raw = _opened(definitions, memory)
+    pipe.send((True, None))
+    while True:
+        method, values = pipe.recv()
+        rows: Any = None
+        try:
+            if method == "execute":
+                rows = _rows(raw, *values)
+            else:
+                raw.register(*values)
+            pipe.send((True, rows))
+        except Exception:
+            # Its words may speak of rows.
+            pipe.send((False, None))
+
+
+def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
+    """A connection to a DuckDB in memory that has the tables under their names, and reaches nothing else."""
+    engine: Any = None
+    files: list[str] = []
+    folders: list[str] = []
+    for name, definition in definitions.items():
+        if in_object_store(definition["source"]):
+            raise UnsupportedError("a store", "its counter reads files", "Name a file")
+        path = Path(definition["source"])
+        if several(path):
+            folders.append(str(path if path.is_dir() else path.parent))
+        else:
+            files.append(str(path))
+        made = table(**arguments_of_table(definition))
+        engine = made.engine if engine is None else engine
+        data = made.data.over(engine)
+        if made.relation is not None or data is None:
+            raise UnsupportedError(
+                "a database behind a counter", "its counter reads files", "Name a file"
+            )
+        for each in data.tables():
+            engine.open(each)
+        words = _cut(made, data, definition.get("longest", LONGEST)).words
+        engine.raw.execute(f"CREATE TEMP VIEW {engine.quoted(VIEW + name)} AS {words}")
+    for name, allowed in (("allowed_paths", files), ("allowed_directories", folders)):
+        engine.raw.execute(f"SET {name} = [{', '.join(map(engine.text, allowed))}]")
+    for words in (f"SET memory_limit = '{memory * 3 // 4}B'", *_LOCKED):
+        engine.raw.execute(words)
+    return engine.raw
+
+
+def _rows(raw: Any, words: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
+    """The rows of one SELECT. What an engine sets when it begins is set here for good, and is not done again."""
+    kinds = [each.type.name for each in raw.extract_statements(words)]
+    if kinds == ["SET"]:
+        return []
+    if kinds != ["SELECT"]:
+        raise UnsupportedError("this statement", "the process answers one SELECT at a time")
+    return raw.execute(words, values).fetchall()
+
+
+def _cut(source: Table, data: Query, longest: int) -> Query:
+    texts = [each.name for each in source.columns if each.kind == "text"]
+    units = [f"LENGTH({data[name]}) <= {longest}" for name in texts if name in source.unit]
+    others = [name for name in texts if name not in source.unit]
+    short = {
+        name: source.engine.cast(f"SUBSTRING({data[name]}, 1, {longest})", "string")
+        for name in others
+    }
+    return data.filter(*units).mutate(**short)
