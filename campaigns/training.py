@@ -196,7 +196,7 @@ class Loop:
         from opacus import PrivacyEngine  # pyright: ignore[reportMissingImports]
 
         import dpcompose.interop.opacus  # noqa: F401  registers the accountant
-        from dpcompose.interop import preflight
+        from dpcompose.interop import draws
 
         torch, rng = self.torch, self.rng
 
@@ -205,7 +205,7 @@ class Loop:
 
         self.engine: Any = PrivacyEngine(accountant="dpcompose")
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        with patch.object(preflight, "fresh_generator", seeded):
+        with patch.object(draws, "fresh_generator", seeded):
             prepared = self.engine.make_private(
                 module=model, optimizer=optimizer, data_loader=self.original, noise_multiplier=self.noise,
                 poisson_sampling=self.poisson, grad_sample_mode="ghost" if self.ghost else "hooks",
@@ -222,7 +222,7 @@ class Loop:
         def numbered(own: Any) -> Iterator[Any]:
             for batch in draw(own):
                 self.pulled += 1
-                self.empty |= set() if batch else {self.pulled}
+                self.empty |= set() if len(batch) else {self.pulled}
                 yield batch
 
         with patch.object(type(sampler), "__iter__", numbered):
@@ -855,8 +855,8 @@ def member(folder: str, rank: int, loops: int, seed: int) -> None:
     def alike(loop: Loop, length: int) -> None:
         loop.unbounded = True
         hook = loop.optimizer.charging
-        hook._noise.manual_seed(5)
-        hook._state = hook._noise.get_state()
+        hook._noise.generator.manual_seed(5)
+        hook._noise.used()
         plain(loop, length)
 
     for number in range(loops):
@@ -870,8 +870,8 @@ def member(folder: str, rank: int, loops: int, seed: int) -> None:
             for generator in (loop.optimizer.generator, loop.loader.batch_sampler.generator):
                 generator.manual_seed(rng.randrange(2**31) + rank)
             hook = loop.optimizer.charging
-            hook._state = hook._noise.get_state()
-            hook.own_coins(hook.coins)
+            hook._noise.used()
+            hook.coins.used()
         checked(loop, train, 1)
     together.destroy_process_group()
 

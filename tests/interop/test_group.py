@@ -58,8 +58,8 @@ def trained(rank: int) -> dict[str, Any]:
 
     outcome["twice"] = [refusal(twice, batches=batches(twice)), twice.history]
     hook = alike.optimizer.charging
-    hook._noise.manual_seed(5)
-    hook._state = hook._noise.get_state()
+    hook._noise.generator.manual_seed(5)
+    hook._noise.used()
     outcome["alike"] = [refusal(alike), alike.history]
 
     loader = torch.utils.data.DataLoader(records(), batch_size=10)

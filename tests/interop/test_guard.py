@@ -387,15 +387,6 @@ def test_the_block_that_fails_keeps_its_charge() -> None:
         pytest.fail("one charge, two blocks")
 
 
-def test_shards_of_one_step_are_one_release(ledger: Ledger) -> None:
-    shards = [made(ledger, run="one", shard=rank) for rank in range(4)]
-    for _ in range(3):
-        for shard in shards:
-            with shard.step(**STEP):
-                pass
-    assert kinds_of(ledger) == [Entry.GRANTED, Entry.REDEEMED] * 3
-
-
 def test_a_plan_is_one_charge_and_an_extra_step_another(ledger: Ledger) -> None:
     guard = made(ledger, run="one")
     guard.plan([(6.0, 0.05, 3), (4.0, 0.05, 2)])
@@ -561,7 +552,6 @@ def test_a_bad_step_is_one_clear_error(kind: dict[str, Any], name: str) -> None:
         ({"run": ""}, "run"),
         ({"run": "r" * 250}, "run"),
         ({"actor": "a\nb"}, "actor"),
-        ({"shard": -1}, "shard"),
         ({"adjacency": "replace"}, "adjacency"),
         ({"filter": Fraction}, "filter"),
         ({"filter": MenuFilter}, "filter"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import pickle
@@ -114,10 +113,8 @@ def test_a_checkpoint_goes_on(tmp_path: Any) -> None:
     assert second.history == first.history and second.history is not first.history
     second.epoch()
     assert second.history == [(NOISE, RATE, 20)]
-    assert (
-        ours.from_state_dict(ours.read_checkpoint(tmp_path / "run.pt"))
-        == Gaussian(NOISE).sampled(RATE) * 10
-    )
+    saved = torch.load(tmp_path / "run.pt", weights_only=True)["privacy_accountant_state_dict"]
+    assert ours.from_state_dict(saved) == Gaussian(NOISE).sampled(RATE) * 10
 
 
 def test_steps_after_a_checkpoint_are_not_forgotten_when_it_is_loaded(tmp_path: Any) -> None:
@@ -370,23 +367,4 @@ def test_several_optimizers_on_one_data_set_are_told_of() -> None:
     texts = said(third)
     assert any(
         "several engines on one data set" in text and "accountant = first" in text for text in texts
-    )
-
-
-def test_a_checkpoint_that_runs_code_is_not_loaded(tmp_path: Any) -> None:
-    class Evil:
-        def __reduce__(self) -> Any:
-            return print, ("run",)
-
-    torch.save({"history": [], "mechanism": "prv", "more": Evil()}, tmp_path / "evil.pt")
-    (tmp_path / "text.pt").write_text("{}")
-    for name in ("evil.pt", "text.pt", "none.pt"):
-        with pytest.raises(DomainError):
-            ours.read_checkpoint(tmp_path / name)
-    buffer = io.BytesIO()
-    torch.save({"history": [(1.0, 0.1, 3)], "mechanism": "prv"}, buffer)
-    (tmp_path / "good.pt").write_bytes(buffer.getvalue())
-    assert (
-        ours.from_state_dict(ours.read_checkpoint(tmp_path / "good.pt"))
-        == Gaussian(1.0).sampled(0.1) * 3
     )

@@ -213,7 +213,7 @@ def test_each_finding_is_used_and_its_sentences_are_whole() -> None:
     folder = Path(opacus.__file__).parent
     source = "".join(file.read_text() for file in folder.glob("*.py"))
     table = tomllib.loads((folder / "findings.toml").read_text())
-    names = "epoch sampler left before after draws reason workers rate size counts what asked layer"
+    names = "epoch sampler left before after draws reason workers rate size counts what asked layer norm noise"
     values = dict.fromkeys(("lower", "upper", "delta"), 1.5) | dict.fromkeys(names.split(), 3)
     for key in table:
         shown = str(finding(key, **values))

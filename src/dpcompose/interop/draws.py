@@ -108,9 +108,8 @@ class DrawLog:
         self._queue: deque[Draw] = deque()
         self._optimizer: Callable[[], Any] = lambda: None
         self._sightings: Any = None
-        self.coins: Any = None
-        """The generator of the sampler, if it must be in the state in which the last draw left it."""
-        self._coins_after: Any = None
+        self.coins: OwnGenerator | None = None
+        """The generator of the sampler; None if the caller may choose it."""
 
     def watch(self, loader: Any, optimizer: Any, module: Any) -> None:
         """Record the draws of a loader, and which batches the model sees.
@@ -137,21 +136,15 @@ class DrawLog:
         self.epochs += 1
         self._queue.clear()
 
-    def own_coins(self, generator: Any) -> None:
-        """Let the sampler draw by a generator of its own."""
-        self.coins, self._coins_after = generator, generator.get_state()
-
     def require_own_coins(self, sampler: Any) -> None:
         """Raise UnsupportedError if the sampler's coins may be known: set again, or taken from another generator."""
-        if self.coins is not None and (
-            sampler.generator is not self.coins
-            or not self.coins.get_state().equal(self._coins_after)
-        ):
+        if self.coins is not None and not self.coins.is_still(sampler.generator):
             raise finding("seeded_coins").error
 
     def draw(self, draw: Draw) -> None:
         """Record a draw; with worker processes it is made ahead of its delivery."""
-        self._coins_after = None if self.coins is None else self.coins.get_state()
+        if self.coins is not None:
+            self.coins.used()
         self._queue.append(draw)
         if not self._ahead:
             self.deliver()
@@ -228,16 +221,18 @@ def attributes(thing: Any) -> dict[str, Any]:
 def counts_of(optimizer: Any) -> list[int]:
     """The number of records of each backward pass since the last optimizer step."""
     for parameter in () if optimizer is None else optimizer.params:
-        own = attributes(parameter)
-        samples: Any = (
-            own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
-        )
-        if samples is not None:
+        if (samples := _sample_of(parameter)) is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
     for layer in layers_of(optimizer):
         if norms := attributes(layer).get("norm_sample"):
             return [len(norms[0])]
     return []
+
+
+def _sample_of(parameter: Any) -> Any:
+    """The gradients of each record, or with ghost clipping their norms; None before a backward pass."""
+    own = attributes(parameter)
+    return own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
 
 
 def layers_of(optimizer: Any) -> Sequence[Any]:
@@ -266,6 +261,26 @@ def fresh_generator(device: Any = "cpu") -> Any:
 
 _TWISTER = slice(24, 24 + 8 * 624)
 """The bytes of the twister's words in the state of a generator."""
+
+
+class OwnGenerator:
+    """A generator that the operating system seeds, with the state in which its last use left it.
+
+    Args:
+        device: The torch device of its numbers.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.generator = fresh_generator(device)
+        self.used()
+
+    def used(self) -> None:
+        """Remember the state after a use."""
+        self._state = self.generator.get_state()
+
+    def is_still(self, generator: Any) -> bool:
+        """Whether a generator is this one, and nobody set its state since the last use."""
+        return generator is self.generator and bool(generator.get_state().equal(self._state))
 
 
 def _seen(key: str, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -397,18 +412,13 @@ def probe(model: Any, loss: Callable[[Any], Any], batch: Any) -> None:
         model.zero_grad()
         with _as_trained(model):
             loss(_half(batch, records, rows, 0)).backward()
-        own = [parameter.__dict__ for parameter in model.parameters()]
-        samples = [
-            each["_norm_sample"] if each.get("grad_sample") is None else each["grad_sample"]
-            for each in own
-            if each.get("grad_sample") is not None or each.get("_norm_sample") is not None
-        ]
-        kept = [each.detach().clone() for each in samples]
-        for each in own:
-            each.pop("_norm_sample", None)
+        samples: list[Any] = []
         for parameter in model.parameters():
+            if (sample := _sample_of(parameter)) is not None:
+                samples.append(sample.detach().clone())
+            attributes(parameter).pop("_norm_sample", None)
             parameter.grad_sample = parameter.grad = None
-        return kept
+        return samples
 
     whole = gradients(slice(None))
     for rows in (slice(None, records // 2), slice(records // 2, None)):

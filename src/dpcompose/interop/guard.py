@@ -118,9 +118,6 @@ class TrainingGuard:
         actor: Who charges and redeems; the same in every attempt of a run.
         run: The name of a run that can be resumed: charges of an earlier attempt that were not
             redeemed are used first. Workers that train separate models need separate runs.
-        shard: The rank of this process within a global step whose gradients are summed before
-            release. The step is one release: shard 0 charges it, the others charge nothing, and
-            none may step without shard 0.
 
     Raises:
         DomainError: If an argument is outside its domain, or the scope allows more than (epsilon,
@@ -141,13 +138,11 @@ class TrainingGuard:
         adjacency: Adjacency | None = None,
         actor: str = "training guard",
         run: str | None = None,
-        shard: int = 0,
     ) -> None:
         self.target = check.positive("epsilon", epsilon)
         self.delta = check.open_probability("delta", delta)
         if adjacency is not None:
             check.member("adjacency", adjacency, Adjacency)
-        self._shard = check.count("shard", shard, least=0)
         self._actor = check.line("actor", actor)
         self.attempt = secrets.token_hex(16)
         self.run = self.attempt if run is None else check.line("run", run)
@@ -172,7 +167,7 @@ class TrainingGuard:
         except UnknownScopeError:
             if filter is not None:
                 self._open(None)
-        if run is not None and not self._shard and self._account is not None:
+        if run is not None and self._account is not None:
             self._unredeemed = self._left_by_earlier_attempts()
 
     @property
@@ -217,8 +212,6 @@ class TrainingGuard:
         """
         asked, delta = self._step(kind)
         self._require_own_process()
-        if self._shard:
-            return
         with self._lock:
             if self._account is None:
                 self._open(asked if delta is None else None)
@@ -259,8 +252,6 @@ class TrainingGuard:
         if not whole.parts:
             raise DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
         self._require_own_process()
-        if self._shard:
-            return
         typed = whole.typed(adjacency=self.account.adjacency)
         in_partition = any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
         if in_partition and (typed is None or typed.epsilon is None or typed.delta > 0):
@@ -337,15 +328,8 @@ class TrainingGuard:
         """The certified epsilon at up to `points` evenly spaced numbers of charged steps; see
         `epsilon`.
         """
-        charges, adjacency = self._all_charges(), self.adjacency
-        return TrainingHistory.of(
-            charges,
-            self.delta,
-            adjacency=adjacency,
-            points=points,
-            target=self.target,
-            holds=CHOSEN,
-        )
+        asked: Any = {"adjacency": self.adjacency, "points": points, "target": self.target}
+        return TrainingHistory.of(self._all_charges(), self.delta, holds=CHOSEN, **asked)
 
     def _for_kind(self, mechanism: Composable) -> MenuFilter | None:
         """The filter of a scope that is opened for one kind of step; None if none grants it once."""

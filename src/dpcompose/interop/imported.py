@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
-from dpcompose.files import path_of, read
+from dpcompose.files import each_once, path_of, read
 from dpcompose.guarantee import RenyiLine
 from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_tree import event_from_document
@@ -158,7 +158,7 @@ def _refused(path: str | Path, expected: str) -> PlanError:
 def _loaded(path: Path) -> Mapping[str, Any]:
     try:
         content = read(path, most=LARGEST_FILE)
-        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
+        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=each_once)
         if isinstance(document, dict):
             return document  # pyright: ignore[reportUnknownVariableType]
         expected = "a JSON object"
@@ -169,10 +169,3 @@ def _loaded(path: Path) -> Mapping[str, Any]:
     except ValueError as error:
         expected = f"JSON of at most {LARGEST_FILE:,} bytes: {error}"
     raise _refused(path, expected)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return table

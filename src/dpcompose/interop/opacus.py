@@ -17,7 +17,6 @@ import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
-from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
@@ -160,35 +159,6 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     return read_history(state["history"]), str(state["mechanism"]), Adjacency(stated)
 
 
-def read_checkpoint(path: str | Path) -> Any:
-    """The accountant's state dictionary in a file written by `PrivacyEngine.save_checkpoint` or
-    `torch.save`.
-
-    No code in the file is executed: a file that torch does not load with `weights_only=True` is
-    refused.
-
-    Raises:
-        MissingExtraError: If torch is not installed.
-        DomainError: If the file cannot be read, or torch refuses to load it.
-    """
-    try:
-        load = library("torch").load
-    except MissingExtraError:
-        raise MissingExtraError(f"to read {path}", "opacus") from None
-    remedy = ""
-    try:
-        state: Any = load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        accepted = f"a file that can be read ({error.strerror})"
-    except Exception as error:
-        accepted = f"a file that torch loads with weights_only=True ({type(error).__name__})"
-        remedy = "Save accountant.state_dict() alone, with torch.save or json.dump"
-    else:
-        content = cast("dict[Any, Any]", state) if isinstance(state, dict) else {}
-        return content.get("privacy_accountant_state_dict", state)
-    raise DomainError("path", str(path), accepted, remedy)
-
-
 class KnownHistory:
     """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
@@ -220,7 +190,6 @@ __all__ = [
     "from_state_dict",
     "get_noise_multiplier",
     "probe",
-    "read_checkpoint",
 ]
 
 NAME = "dpcompose"

@@ -14,18 +14,17 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from dpcompose.errors import UnsupportedError
 from dpcompose.interop.draws import (
-    Draw,
     DrawLog,
     Finding,
+    OwnGenerator,
     attributes,
     counts_of,
     finding,
-    fresh_generator,
     layers_of,
     library,
     replace_method,
@@ -38,22 +37,6 @@ _DELTA = 1e-5
 
 class PreflightWarning(UserWarning):
     """The data loader and the accountant disagree, or may disagree."""
-
-
-class Accounting(Protocol):
-    """An accountant of Opacus, as far as it is used here."""
-
-    history: list[tuple[float, float, int]]
-    adjacency: Adjacency
-    augmentations: int
-    deterministic: bool
-
-    @property
-    def open_draw(self) -> Draw | None: ...
-
-    def step(self, *, noise_multiplier: float, sample_rate: float) -> None: ...
-
-    def end_amplification(self) -> None: ...
 
 
 def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Finding, ...]:
@@ -93,7 +76,7 @@ class StepHook(DrawLog):
             another function requests it, in which case the rate cannot be checked.
     """
 
-    def __init__(self, accountant: Accounting, rate: float, making: Mapping[str, Any]) -> None:
+    def __init__(self, accountant: Any, rate: float, making: Mapping[str, Any]) -> None:
         self._accountant, self._rate = accountant, rate
         self._loader: Any = making.get("data_loader")
         self._engine: Any = making.get("self")
@@ -122,9 +105,7 @@ class StepHook(DrawLog):
             optimizer.charged_layers = list(making["module"]._module.modules())
             self.probed = True  # a forward pass of one process would wait for the others
         self._ranks = library("torch.distributed").get_world_size() if kind == "group" else 1
-        self._noise: Any = optimizer.generator
-        self._state: Any = None
-        self._process = 0
+        self._noise: OwnGenerator | None = None
         self._module = making["module"]
         if not accountant.deterministic:
             self._own_randomness(optimizer)
@@ -190,7 +171,8 @@ class StepHook(DrawLog):
             ):  # they would count for the next step too
                 for name in ("norm_sample", "_norm_sample"):
                     attributes(each).pop(name, None)
-            self._state = None if self._state is None else self._noise.get_state()
+            if self._noise is not None:
+                self._noise.used()
         if released:
             self._charge_step(self.added)
         self._released = released
@@ -201,26 +183,22 @@ class StepHook(DrawLog):
         parameters by gradients without its noise.
         """
         private = self._optimizer()
-        released, self._released = self._released, False
-        if private is None or (released and optimizer is private.original_optimizer):
-            return
-        own = set(map(id, private.params))
-        if any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
+        own = set(map(id, () if private is None else private.params))
+        if private is not None and self._released and optimizer is private.original_optimizer:
+            self._released = False
+        elif any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
             raise finding("without_noise").error
-        self._released = released
 
     def _own_randomness(self, optimizer: Any) -> None:
         """Give an optimizer noise of its own, in each process, and its sampler coins of their own;
         a generator that the caller chose stays, and is refused.
         """
-        if optimizer.secure_mode:
-            self._noise = optimizer.generator
-        elif optimizer.generator is self._noise and (self._process or self._noise is None):
-            self._noise = optimizer.generator = fresh_generator(optimizer.params[0].device)
-            self._state = self._noise.get_state()
+        if optimizer.generator is (None if self._noise is None else self._noise.generator):
+            self._noise = OwnGenerator(optimizer.params[0].device)
+            optimizer.generator = self._noise.generator
             if "generator" in attributes(self._loader.batch_sampler):
-                self._loader.batch_sampler.generator = fresh_generator()
-                self.own_coins(self._loader.batch_sampler.generator)
+                self.coins = OwnGenerator()
+                self._loader.batch_sampler.generator = self.coins.generator
         else:
             self._noise = None
         self._process = os.getpid()
@@ -256,10 +234,7 @@ class StepHook(DrawLog):
             return True
         if self._process != os.getpid():
             self._own_randomness(optimizer)
-        own: Any = self._noise
-        if own is None or optimizer.generator is not own:
-            return False
-        return bool(library("torch").equal(own.get_state(), self._state))
+        return self._noise is not None and self._noise.is_still(optimizer.generator)
 
     def _reason(self, counts: list[int], adds_noise: bool) -> str:
         """Why a step does not use exactly its own draws; empty if it does.

@@ -297,8 +297,7 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency,
             or has another in the scope that is stated.
     """
-    if not isinstance(ledger, Ledger):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("ledger", ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     if bool(stated.entries) == bool(stated.scope):
         raise StatementError(
             "it lists no charges and names no scope, so a ledger cannot confirm it"

@@ -213,12 +213,8 @@ class Statement:
     @property
     def guarantee(self) -> str:
         """The guarantee in words, such as "(1.5, 1e-06)-differentially private"."""
-        pure = f"{self.epsilon}-differentially private"
-        return (
-            f"({self.epsilon}, {exactly(self.delta)})-differentially private"
-            if self.delta > 0
-            else pure
-        )
+        epsilon = f"({self.epsilon}, {exactly(self.delta)})" if self.delta > 0 else self.epsilon
+        return f"{epsilon}-differentially private"
 
     @property
     def neighbors(self) -> str:
