@@ -193,8 +193,11 @@ class Split:
         rare = 1 + s * math.sqrt(2 * max(math.log(times / self.plan.least), 1.0)) * 1.05
         width = _width(loss, self.plan.order, sampled_weight)
         at = min(at, rare + 6 * width)
-        ends, lines = (at, min(self._lowest(loss), at)), (self.plan.order, self.plan.frequency)
-        return Cuts(s, q, times, loss.ulps, *ends, width, *lines, shifted=self.plan.shifted)
+        low, order, frequency = min(self._lowest(loss), at), self.plan.order, self.plan.frequency
+        return Cuts(
+            s, q, times, loss.ulps, at=at, low=low, width=width,
+            order=order, frequency=frequency, shifted=self.plan.shifted,
+        )  # fmt: skip
 
     def _lowest(self, loss: SampledGaussianLoss) -> float:
         """Where a loss is `bottom`, or far to the left."""

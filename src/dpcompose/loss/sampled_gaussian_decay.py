@@ -190,7 +190,7 @@ def _bounded(row: list[float], points: int) -> _Bounds | None:
         return None
     outside, last = before + beyond, math.sqrt(12 * variance / fourth)
     factor, omitted = 1 + 2 * (wide + outside) + relative_error, 1.1 * (narrow + outside)
-    return _Bounds(variance, fourth, last, factor, omitted, noise, power)
+    return _Bounds(variance, fourth, last, factor, omitted, noise=noise, power=power)
 
 
 class _Bounds(NamedTuple):
