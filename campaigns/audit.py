@@ -2,12 +2,20 @@
 
     python -m campaigns.audit [--runs 1000] [--samples 100000] [--alpha 0.05] [--only TEXT] [--seed 1] [--share 1/10]
     python -m campaigns.audit --canaries [--runs 400]
+    python -m campaigns.audit --again [--runs 25]
+    python -m campaigns.audit --speed [--samples 1000000] [--only TEXT]
 
 Correct mechanisms at the exact boundary of their claims: ten that answer with numbers, and others that tell a number
 beside a noisy answer (a print, a warning, a log record), or in a part of one that is no plain number (a label of a
 table, a slot, what a generator returns). An alarm is a run whose wealth was ever at least 1/alpha.
 Per mechanism at most alpha of the runs may end so, plus three standard errors; for every mechanism the control, the
 same with its claim a little smaller, must be found more often than that. Exit status 1 otherwise.
+
+`--again` draws anew, as `dpcompose audit check --again` does: of each of five published bugs, 24 in 25 certificates
+have to be confirmed, and for its mended twin at most alpha of them, plus three standard errors. `--speed` prints the
+processor time of a call, over the audit and the process that it calls, beside a mechanism that costs nothing: on one
+pair for several kinds of answers (20 microseconds allowed for a number), and on 24 pairs for a mechanism of 10
+microseconds (60 allowed, so that 10^6 samples take a minute).
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import random
 import sys
 import time
 import warnings
@@ -25,8 +34,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from campaigns.audit_bugs import BUGS, Bug, audited, processor
 from dpcompose import BlackBox, Gaussian, GaussianDP, RandomizedResponse
-from dpcompose.audit import Learner, Pair, Subject, Transcripts, Verdict, audit
+from dpcompose.audit import Learner, Pair, Subject, Transcripts, Verdict, again, audit, usual_pairs
 from dpcompose.audit.canary import canaries
 from dpcompose.audit.learned import LEARNERS
 from dpcompose.audit.subject import Fresh, Source
@@ -294,6 +304,83 @@ def one_run(runs: int) -> int:
     return int(failed or above > 0.05 * runs + 3 * math.sqrt(0.0475 * runs))
 
 
+CONFIRMED = (
+    "noisy max tells its value, exponential", "histogram with epsilon as its scale", "Laplace noise in floats",
+    "sparse vector without noise of queries (Stoddard et al. 2014)", "keys of the data",
+)  # fmt: skip
+"""The bugs whose certificates are drawn anew."""
+FEW = 600
+"""Rows for a twin, whose certificate is not to be confirmed."""
+
+
+def confirmed(bug: Bug, which: str, *, runs: Iterable[int], alpha: float) -> int:
+    """How many certificates against a bug new draws confirm, from the broken code or its twin."""
+    count = 0
+    for _ in runs:
+        found = audited(bug, "broken", seconds=300, samples=100_000, alpha=alpha)
+        assert found.certificate is not None and found.verdict is Verdict.REFUTED, bug.name
+        call = bug.broken if which == "broken" else bug.twin
+        subject = Subject(call, fresh=Fresh.WORKER, label=bug.name)
+        most = None if which == "broken" else FEW
+        count += again(found.certificate, subject, samples=most).refuted
+    return count
+
+
+def replications(runs: Iterable[int], alpha: float) -> int:
+    """Certificates of five bugs at 1e-6 on new draws; and certificates at `alpha` on their twins."""
+    listed, failed = [*runs], False
+    most = alpha * len(listed) + 3 * math.sqrt(alpha * (1 - alpha) * len(listed))
+    for bug in (each for each in BUGS if each.name in CONFIRMED):
+        true = confirmed(bug, "broken", runs=listed, alpha=1e-6)
+        false = confirmed(bug, "twin", runs=listed, alpha=alpha)
+        failed |= true < math.floor(0.96 * len(listed)) or false > most
+        print(
+            f"{bug.name[:52]:<52} {true} of {len(listed)}, its twin {false} of {len(listed)}",
+            flush=True,
+        )
+    return int(failed)
+
+
+ANSWERS: dict[str, Callable[[float], Any]] = {
+    "float": lambda noise: noise, "integer": lambda noise: int(noise * 8), "text": lambda noise: "ab"[noise > 0.5],
+    "pair": lambda noise: (noise, 1), "five numbers": lambda noise: [noise] * 5,
+    "mapping": lambda noise: {"a": noise, "b": 1.0},
+}  # fmt: skip
+PER_CALL, PER_CALL_OF_PAIRS, COSTLY = 20e-6, 60e-6, 10e-6
+"""Seconds allowed for a call on one pair and on many, and the cost of the mechanism on many."""
+
+
+def costly(rows: Sequence[float]) -> float:
+    """A mechanism of `COSTLY` processor seconds."""
+    ends = time.thread_time() + COSTLY
+    while time.thread_time() < ends:
+        pass
+    return random.random()
+
+
+def speed(samples: int, only: str) -> int:
+    """Processor time of a call, by the kind of its answer, and on many pairs."""
+    calls: dict[str, Callable[[Any], Any]] = {
+        name: lambda rows, answer=answer: answer(random.random())
+        for name, answer in ANSWERS.items()
+    }
+    calls |= {"24 pairs": costly}
+    failed = False
+    for name, call in calls.items():
+        if only not in name:
+            continue
+        subject = Subject(call, fresh=Fresh.WORKER, label=name)
+        many = name == "24 pairs"
+        pairs = usual_pairs(subject, BlackBox(1.0))[:24] if many else [Pair((0.0,), (1.0,))]
+        start = processor()
+        found = audit(subject, pairs, claim=BlackBox(1.0), samples=samples, learners=LEARNERS)
+        del subject
+        each = (processor() - start) / found.samples
+        failed |= each > (PER_CALL_OF_PAIRS if many else PER_CALL) and name in ("float", "24 pairs")
+        print(f"{name:<14} {1e6 * each:5.1f} microseconds a call, {found.samples:,}", flush=True)
+    return int(failed)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -309,11 +396,19 @@ def main() -> int:
     parser.add_argument(
         "--canaries", action="store_true", help="audits of one run in place of these"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="certificates on new draws in place of these"
+    )
+    parser.add_argument("--speed", action="store_true", help="processor time of calls")
     options = parser.parse_args()
     if options.canaries:
         return one_run(options.runs)
+    if options.speed:
+        return speed(options.samples, options.only)
     share, shares = map(int, options.share.split("/"))
     asked_runs = range(share - 1, options.runs, shares)
+    if options.again:
+        return replications(asked_runs, options.alpha)
     most = options.alpha + 3 * math.sqrt(options.alpha * (1 - options.alpha) / len(asked_runs))
     failed, controls = False, max(10, len(asked_runs) // 50)
     asked: dict[str, Any] = {

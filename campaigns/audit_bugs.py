@@ -9,8 +9,10 @@ mended code is audited as long, and must not be. Exit status 1 if fewer than nin
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 import os
+import resource
 import sys
 import time
 from collections import Counter
@@ -413,6 +415,13 @@ def audited(
     )  # fmt: skip
 
 
+def processor() -> float:
+    """Processor seconds of this process and of those that it has ended."""
+    gc.collect()  # a subject and its process hold each other, and only ended processes are counted
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    return sum(each.ru_utime + each.ru_stime for each in map(resource.getrusage, kinds))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -426,12 +435,13 @@ def main() -> int:
     refuted, alarms = 0, 0
     for bug in chosen:
         for which in ("broken", "twin") if options.twins else ("broken",):
-            began = time.monotonic()
+            began, spent = time.monotonic(), processor()
             found = audited(bug, which, seconds=options.seconds, samples=options.samples)
             bad = found.verdict is Verdict.REFUTED
             refuted += bad and which == "broken"
             alarms += bad and which == "twin"
             words = f"{found.samples:>9,} {time.monotonic() - began:5.1f} s"
+            words += f", {processor() - spent:5.1f} of processors"
             print(
                 f"{bug.name[:52]:<52} {which:6} {found.verdict.value:12} {words}  {found.event}",
                 flush=True,

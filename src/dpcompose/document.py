@@ -34,6 +34,24 @@ class Document(
     """
 
 
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """The base class of records of which there are many: each is a JSON array of its members."""
+
+    def _fix(self, name: str, value: Any) -> None:
+        """Set a member while the record is created."""
+        msgspec.structs.force_setattr(self, name, value)
+
+
+def encoded(records: Any) -> bytes:
+    """Return records as JSON text on one line; raises a ValueError for text that is not Unicode."""
+    return msgspec.json.encode(records)
+
+
+def decoded(of: type[Kind], content: bytes) -> Kind:
+    """Return records of type `of` from a JSON text; raises a ValueError if it is not theirs."""
+    return msgspec.json.decode(content, type=of)
+
+
 def read(of: type[Kind], content: str | bytes, *, name: str) -> Kind:
     """Return the document of type `of` in a JSON text.
 

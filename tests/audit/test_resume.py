@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,6 @@ from dpcompose.audit.game import outcomes_of, text_of_outcomes
 from dpcompose.audit.learned import LEARNERS, remade
 from dpcompose.audit.outcome import (
     TIMEOUT,
-    outcome_of,
     rows_of,
 )
 from dpcompose.errors import DomainError
@@ -202,8 +203,9 @@ def test_outcomes_come_back_to_the_last_bit() -> None:
 
 @pytest.mark.parametrize("row", [None, {"value": None}, ["float", [], "00"], 3, [""] * 8, "zz"])
 def test_an_outcome_of_another_form_is_no_outcome(row: Any) -> None:
+    packed = base64.b64encode(zlib.compress(json.dumps([row]).encode())).decode()
     with pytest.raises(MALFORMED):
-        outcome_of(row)
+        outcomes_of({"packed": packed}, 1)
 
 
 def test_features_are_made_again_from_what_a_certificate_says() -> None:

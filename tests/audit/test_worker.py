@@ -254,3 +254,13 @@ def test_noise_of_the_global_generators_never_comes_again(call: Any, fresh: Fres
     coins = np.tile(COINS, 12)
     noise = [subject.draw(Pair(0, 1), coins) - coins for _ in range(4)]
     assert len(np.unique(np.round(noise, 9))) == 4 * len(coins)
+
+
+def test_text_that_is_no_unicode_is_an_answer() -> None:
+    def call(world: int) -> Any:
+        error = ValueError("\ud801")
+        error.__dict__["\ud802"] = 1
+        raise error
+
+    assert [row.texts for row in drawn(lambda world: "\ud800")] == [(("", r"\ud800"),)] * 4
+    assert [(row.failure, row.message) for row in drawn(call)] == [("ValueError", r"\ud801")] * 4

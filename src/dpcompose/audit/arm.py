@@ -48,20 +48,10 @@ class Member:
 
     def written(self) -> dict[str, Any]:
         """The bet as a dictionary for the certificate, fixed before the coins are derived."""
+        feature, sides = self.feature, {"f": self.stakes.f.tolist(), "g": self.stakes.g.tolist()}
+        fitted = {} if feature.parameters is None else {"made": dict(feature.parameters)}
         cuts = [cut.hex() for cut in self.cells.cuts]
-        f, g = self.stakes.f.tolist(), self.stakes.g.tolist()
-        written = {
-            "feature": self.feature.name,
-            "cuts": cuts,
-            "weight": self.weight,
-            "f": f,
-            "g": g,
-        }
-        return (
-            written
-            if self.feature.parameters is None
-            else written | {"made": dict(self.feature.parameters)}
-        )
+        return {"feature": feature.name, "cuts": cuts, "weight": self.weight} | sides | fitted
 
 
 @dataclass(frozen=True)
@@ -310,7 +300,8 @@ class Arm:
 
         Returns an empty list while the evidence is below `worth`. Updates `evidence` and `hope`.
         """
-        hopes = sorted(((book.hope(self.points), book) for book in self.books), key=_negative)
+        hopes = [(book.hope(self.points), book) for book in self.books]
+        hopes.sort(key=lambda each: -each[0])
         self.hope = hopes[0][0] if hopes else 0.0
         chosen = [book for hope, book in hopes[:MANY] if hope >= HOPE]
         found = [(book, *book.stakes(self.points)) for book in chosen]
@@ -370,13 +361,10 @@ class Arm:
         memory = [book for book in self.books if book.feature.memory is not None]
         self.books = [*memory, *(Book.of(each, outcomes, coins) for each in features)]
         half = len(coins) // 2
+        past = outcomes[:half]
         for learner in self.learners if half else ():
-            feature = learner(outcomes[:half], coins[:half])
+            feature = learner(past, coins[:half])
             if feature is not None:
                 self.books.append(Book.of(feature, outcomes, coins, half))
         if self._cut >= KEPT:
             self._outcomes, self._coins = [], []
-
-
-def _negative(hoped: tuple[float, Book]) -> float:
-    return -hoped[0]

@@ -163,11 +163,7 @@ def data_of(written: Any) -> Any:
 
 
 def _written(point: Point) -> dict[str, str]:
-    return {
-        "epsilon": point.epsilon.hex(),
-        "growth": point.growth.hex(),
-        "delta": point.delta.hex(),
-    }
+    return {name: getattr(point, name).hex() for name in ("epsilon", "growth", "delta")}
 
 
 def stakes(*, pair: int, distance: int, rows: int, members: Sequence[Member]) -> dict[str, Any]:
@@ -224,8 +220,8 @@ def text_of(certificate: Mapping[str, Any]) -> str:
     return canonical(certificate).decode()
 
 
-JOURNAL = "dpcompose-audit-journal-4"
-EARLIER = ("dpcompose-audit-journal-3", "dpcompose-audit-journal-2")
+JOURNAL = "dpcompose-audit-journal-5"
+EARLIER = tuple(f"dpcompose-audit-journal-{version}" for version in (4, 3, 2))
 """Older formats that can be read if all answers are numbers."""
 _REMEDY = "Begin another journal, or restore this one"
 BOUND = {"bound": True}

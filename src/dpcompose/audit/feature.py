@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +61,20 @@ class Table:
         return [] if self.plain else rows_of(self.outcomes.tolist()).tolist()
 
     @cached_property
-    def _layouts(self) -> dict[tuple[str, ...], NDArray[np.intp]]:
-        """The rows that have the same paths, by their paths."""
+    def _layouts(self) -> dict[tuple[str, ...], tuple[NDArray[np.intp], Reals]]:
+        """The rows that have the same paths and their numbers, shape (rows, paths), by their paths."""
         layouts: dict[tuple[str, ...], list[int]] = {}
         for row, outcome in enumerate(self.rows):
             layouts.setdefault(outcome.paths, []).append(row)
-        return {paths: np.array(rows) for paths, rows in layouts.items()}
+        numbers = [row.numbers for row in self.rows]
+        grids = {
+            paths: np.frombuffer(b"".join([numbers[row] for row in rows]), dtype="<f8")
+            for paths, rows in layouts.items()
+        }
+        return {
+            paths: (np.array(rows), grids[paths].reshape(len(rows), len(paths)))
+            for paths, rows in layouts.items()
+        }
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -91,12 +99,9 @@ class Table:
         if self.plain and path in self.paths:
             grid = self.outcomes.reshape(len(self.outcomes), -1)
             return np.ascontiguousarray(grid[:, self.paths.index(path)], dtype=np.float64)
-        for paths, rows in self._layouts.items():
+        for paths, (rows, grid) in self._layouts.items():
             if path in paths:
-                at = 8 * paths.index(path)
-                chosen = [self.rows[row] for row in cast("list[int]", rows.tolist())]
-                numbers = b"".join([row.numbers[at : at + 8] for row in chosen])
-                column[rows] = np.frombuffer(numbers, dtype="<f8")
+                column[rows] = grid[:, paths.index(path)]
         text, letter, index = path.rpartition(LETTER)
         return self.letters_at(text, int(index) + 1)[-1] if letter else column
 
@@ -150,9 +155,7 @@ class Table:
         if self.plain:
             return self.whole
         codes = np.zeros(len(self.rows))
-        for paths, rows in self._layouts.items():
-            chosen = [self.rows[row].numbers for row in cast("list[int]", rows.tolist())]
-            grid = np.frombuffer(b"".join(chosen), dtype="<f8").reshape(len(rows), len(paths))
+        for paths, (rows, grid) in self._layouts.items():
             own = [not path.startswith(BESIDE) and path != ".seconds" for path in paths]
             codes[rows] = mixed(grid[:, np.array(own, dtype=np.bool_)])
         return codes
@@ -164,22 +167,16 @@ class Table:
         """
         if self.plain:
             return self.outcomes.reshape(len(self.outcomes), -1).astype(np.float64)
-        chosen = {
-            paths: [
-                path
-                for path in paths
+        matrix, most = np.full((len(self.rows), LEAVES), math.nan), 1
+        for paths, (rows, grid) in self._layouts.items():
+            places = [
+                place
+                for place, path in enumerate(paths)
                 if not path.startswith(BESIDE) and not path.endswith(NO_NUMBERS)
-            ]
-            for paths in self._layouts
-        }
-        matrix = np.full(
-            (len(self.rows), max([1, *(min(len(each), LEAVES) for each in chosen.values())])),
-            math.nan,
-        )
-        for paths, rows in self._layouts.items():
-            columns = [self.column(path)[rows] for path in chosen[paths][:LEAVES]]
-            matrix[rows, : len(columns)] = np.column_stack([*columns, np.zeros((len(rows), 0))])
-        return matrix
+            ][:LEAVES]
+            matrix[rows, : len(places)] = grid[:, places]
+            most = max(most, len(places))
+        return matrix[:, :most]
 
     def _described(self, codes: Reals) -> Reals:
         for code, row in zip(codes.tolist(), self.rows, strict=True):
@@ -207,14 +204,18 @@ def words_of(low: float, high: float) -> str:
 
 
 _words: dict[float, str] = {}
-_last = [Table(np.zeros(0))]
+_latest = deque[Table](maxlen=2)
 
 
 def table_of(outcomes: Outcomes) -> Table:
-    """The table of a batch; the last one is cached, since many features read the same outcomes."""
-    if _last[0].outcomes is not outcomes:
-        _last[0] = Table(outcomes)
-    return _last[0]
+    """The table of a batch; the last two are cached, since many features read the same outcomes, and
+    learners a part of them.
+    """
+    table = next((each for each in _latest if each.outcomes is outcomes), None)
+    if table is None or table is not _latest[-1]:
+        table = Table(outcomes) if table is None else table
+        _latest.append(table)
+    return table
 
 
 _MANTISSA, _HIDDEN = np.uint64((1 << 52) - 1), np.uint64(1 << 52)

@@ -5,7 +5,6 @@ tested for absence of violation.
 from __future__ import annotations
 
 import base64
-import json
 import math
 import zlib
 from collections import Counter
@@ -22,9 +21,10 @@ from dpcompose.audit.certificate import Chain
 from dpcompose.audit.claim import Moment
 from dpcompose.audit.feature import event_in_words, table_of, words_of
 from dpcompose.audit.lower import GROWTH, Ladder
-from dpcompose.audit.outcome import LARGEST, Outcomes, Reals, outcome_of, rows_of
+from dpcompose.audit.outcome import LARGEST, Outcome, Outcomes, Reals, rows_of
 from dpcompose.audit.stakes import Cells
 from dpcompose.audit.subject import Samples, Source, Subject
+from dpcompose.document import decoded, encoded
 
 SPREAD = 1.5
 """The pair of rank r by projected gain has about 1 / r^SPREAD of the first pair's rows."""
@@ -156,7 +156,8 @@ class Game:
         self._advance(entry)
         self._look(outcomes)
         before = {} if arm.keeps or not record else arm.counts
-        arm.learn(outcomes[: paid.rows], batch.coins[: paid.rows])
+        whole = paid.rows == len(outcomes)
+        arm.learn(outcomes if whole else outcomes[: paid.rows], batch.coins[: paid.rows])
         if before:
             entry["learned"] = {
                 name: [
@@ -289,13 +290,13 @@ class Game:
         """The rows of world 0 and of world 1 in each cell of a member's feature, over all batches
         with the same cells.
         """
-        found = np.zeros((2, len(member["cuts"]) + 2))
+        rows = np.zeros((2, len(member["cuts"]) + 2))
         for batch in self.batches:
             counted = zip(batch["stakes"]["members"], batch["counts"]["members"], strict=True)
             for other, counts in counted if batch["stakes"]["pair"] == pair else ():
                 if other["feature"] == member["feature"] and other["cuts"] == member["cuts"]:
-                    found += counts["zero"], counts["one"]
-        return found[0], found[1]
+                    rows += counts["zero"], counts["one"]
+        return rows[0], rows[1]
 
 
 def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
@@ -306,8 +307,7 @@ def text_of_outcomes(outcomes: Outcomes) -> dict[str, Any]:
         plain = np.ascontiguousarray(outcomes).astype(outcomes.dtype.newbyteorder("<"))
         form = {"dtype": plain.dtype.str, "shape": list(plain.shape)}
         return form | {"packed": _packed(plain.tobytes())}
-    rows = [each.written() for each in rows_of(outcomes.tolist()).tolist()]
-    return {"packed": _packed(json.dumps(rows).encode())}
+    return {"packed": _packed(encoded(rows_of(outcomes.tolist()).tolist()))}
 
 
 def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
@@ -334,7 +334,7 @@ def outcomes_of(text: dict[str, Any], rows: int) -> Outcomes:
         numbers = np.frombuffer(unpacked, dtype=dtype).reshape(text["shape"])
         return numbers.astype(dtype.newbyteorder("="))
     outcomes: Outcomes = np.empty(rows, dtype=object)
-    outcomes[:] = [outcome_of(each) for each in json.loads(unpacked)]
+    outcomes[:] = decoded(list[Outcome], unpacked)
     return outcomes
 
 

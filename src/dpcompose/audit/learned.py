@@ -31,7 +31,7 @@ def discriminant(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
 
     Mean difference and covariance give its weights, as in Fisher's linear discriminant.
     """
-    outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(bool)
+    outcomes, coins = _latest(outcomes, MOST), coins[-MOST:].astype(bool)
     places = [path for path in table_of(outcomes).paths if not path.endswith(CODES)][:LEAVES]
     if len(places) < 2 or len(outcomes) < LEAST or coins.all() or not coins.any():
         return None
@@ -46,6 +46,11 @@ def discriminant(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
         "linear discriminant",
         {"places": places} | {name: _hex(each) for name, each in numbers.items()},
     )
+
+
+def _latest(outcomes: Outcomes, most: int) -> Outcomes:
+    """The last outcomes; all of them remain one object, of which the table is cached."""
+    return outcomes if len(outcomes) <= most else outcomes[-most:]
 
 
 def _direction(name: str, parameters: Mapping[str, Any]) -> Feature:
@@ -83,7 +88,7 @@ class _Leaf:
 
 def tree(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
     """Fit a decision tree over the built-in features, whose leaves are joint events of several features."""
-    outcomes, coins = outcomes[-MOST:], coins[-MOST:].astype(np.float64)
+    outcomes, coins = _latest(outcomes, MOST), coins[-MOST:].astype(np.float64)
     features = features_of(outcomes)
     if len(outcomes) < LEAST or len(features) < 2:
         return None
@@ -201,7 +206,7 @@ WORTH = 4.0
 
 def single(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
     """Choose the single most informative coordinate, among those that no built-in feature reads."""
-    outcomes, coins = outcomes[-LATEST:], coins[-LATEST:].astype(bool)
+    outcomes, coins = _latest(outcomes, LATEST), coins[-LATEST:].astype(bool)
     if len(outcomes) < NEEDED or coins.all() or not coins.any():
         return None
     found, most = "", WORTH

@@ -13,10 +13,9 @@ import re
 import struct
 import sys
 from array import array
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -29,6 +28,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpcompose.document import Record
 
 Outcomes = NDArray[Any]
 """One row per call: plain numbers of shape (n,) or (n, k), or `Outcome` objects of shape (n,)."""
@@ -61,6 +62,7 @@ BESIDE = " beside "
 """The prefix of the paths of side channels."""
 TIMEOUT, ENDED = "no answer in time", "process ended"
 """Failures of a call that raises no exception."""
+_DOUBLE = struct.Struct("<d")
 _NAN = np.array([math.nan]).view(np.uint64)[0]
 _TABLES = ("pandas", "polars", "pyarrow")
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
@@ -68,7 +70,10 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _BARE = (float, int, bool, str, bytes, list, tuple, dict, set, type(None), np.ndarray, np.float64, np.int64)  # fmt: skip
 """Types whose instances have no attributes of their own to read."""
-_SCALARS = (Number, bool, np.generic, date, time, timedelta, range)
+_TEXTS, _COMPLEX = (str, bytes, bytearray), (complex, np.complexfloating)
+_REALS = (int, np.number)
+_COLLECTIONS = (list, tuple, dict, Mapping, Sequence, Set)
+_SCALARS = (float, int, Number, bool, np.generic, date, time, timedelta, range)
 MANY = f"numbers after the first {LEAVES + FURTHER:,}, but for a hash"
 LARGEST = 1 << 33
 """The largest size, in bytes, of the unpacked outcomes of a batch."""
@@ -99,8 +104,7 @@ def mixed(numbers: Outcomes) -> Reals:
     return (codes >> np.uint64(12)).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Record, frozen=True):
     """The outcome of one call: its numbers and texts by path.
 
     Args:
@@ -124,6 +128,11 @@ class Outcome:
     failure: str = ""
     message: str = ""
     unread: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.numbers) != 8 * len(self.paths):
+            raise ValueError("paths and numbers differ in count")
+        self._fix("paths", _layout(*self.paths))
 
     @classmethod
     def of(cls, value: Any = None, *, failure: str = "", message: str = "") -> Outcome:
@@ -149,14 +158,6 @@ class Outcome:
         ]
         return answer + "".join(f", {name} {text[:60]!r}" for name, text in heard)
 
-    def written(self) -> Any:
-        """The outcome as a value for JSON, exact to the last bit."""
-        if not self.kind:
-            return self.numbers.hex()
-        code = struct.pack("<d", self.code).hex()
-        texts, unread = [*map(list, self.texts)], dict(self.unread)
-        return [self.kind, list(self.paths), self.numbers.hex(), texts, code, self.failure, self.message, unread]  # fmt: skip
-
 
 CODES = (".code", ".words", ".flags")
 """Endings of the paths of hashes and other numbers without order."""
@@ -166,9 +167,12 @@ class Reader:
     """Reads the parts of one outcome into columns, texts and one hash."""
 
     def __init__(self) -> None:
-        self._paths, self._numbers = list[str](), array("d")
-        self._texts, self._kinds = list[tuple[str, str]](), list[str]()
-        self._unread, self._digest = Counter[str](), blake2b(digest_size=8)
+        self._paths: list[str] = []
+        self._numbers = array("d")
+        self._texts: list[tuple[str, str]] = []
+        self._kinds: list[str] = []
+        self._unread: defaultdict[str, int] = defaultdict(int)
+        self._digest = blake2b(digest_size=8)
         self._parts = self._columns = self._letters = 0
 
     @classmethod
@@ -181,7 +185,7 @@ class Reader:
     def channel(self, value: Any, name: str = "") -> None:
         """Read the answer, or the side channel of that name."""
         self._parts, self._columns, self._letters = PARTS, LEAVES + FURTHER, LETTERS
-        kinds, self._kinds = self._kinds, list[str]()
+        kinds, self._kinds = self._kinds, []
         try:
             self._read(value, f"{BESIDE}{name}" if name else "", DEPTH)
         except _FullError:
@@ -201,7 +205,7 @@ class Reader:
 
     def outcome(self, failure: str = "", message: str = "") -> Outcome:
         """Everything that was read as an outcome."""
-        paths, numbers = _layout(*self._paths), self._numbers.tobytes()
+        paths, numbers = tuple(self._paths), self._numbers.tobytes()
         if paths == ("",) and self._kinds == ["float"] and not failure:
             return Outcome("", paths, numbers, (), float(mixed(np.array(self._numbers))[0]))
         if failure:
@@ -232,12 +236,13 @@ class Reader:
             self._unread[MANY] += 1
 
     def _read(self, value: Any, path: str, depth: int) -> None:
-        kind, attributes = type(value).__name__, type(value) not in _BARE and depth > 0
+        kind = type(value).__name__
+        attributes = type(value) not in _BARE and depth > 0
         if isinstance(value, float):
-            self._part(path, kind, struct.pack("<d", value), float(value))
+            self._part(path, kind, _DOUBLE.pack(value), float(value))
             if math.isnan(value) or not value:
                 self._odd_bits(np.array([value]), path)
-        elif isinstance(value, str | bytes | bytearray):
+        elif isinstance(value, _TEXTS):
             self._text(value, path, kind)
         elif value is None or isinstance(value, _SCALARS):
             self._scalar(value, path, kind)
@@ -246,7 +251,7 @@ class Reader:
             self._unread["parts nested too deeply"] += 1
         elif isinstance(value, np.ndarray):
             self._array(cast("np.ndarray", value), path, kind, depth)
-        elif isinstance(value, Mapping | Sequence | Set):
+        elif isinstance(value, _COLLECTIONS):
             self._items(value, path, kind, depth)
         elif isinstance(value, Iterator):
             self._drained(cast("Iterator[Any]", value), path, kind, depth)
@@ -265,18 +270,18 @@ class Reader:
         text, number = _shown(value).encode(), _number(value)
         exact = value.item() if isinstance(value, np.integer) else value
         self._part(path, kind, text, number)
-        if isinstance(value, complex | np.complexfloating):
+        if isinstance(value, _COMPLEX):
             self._column(f"{path}.imag", float(cast("complex", value).imag))
         elif isinstance(exact, int) and exact.bit_length() > 53:
             digits = f"{abs(exact):x}"[::-1]
             self._letter(path, digits[:LETTERS], len(digits))
-        elif value is not None and (not isinstance(value, int | np.number) or number != exact):
+        elif value is not None and (not isinstance(value, _REALS) or number != exact):
             self._column(f"{path}.code", code_of(text))
 
     def _text(self, value: str | bytes | bytearray, path: str, kind: str) -> None:
         whole = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
         code = code_of(whole)
-        content = whole if len(whole) <= TEXT else struct.pack("<d", code)
+        content = whole if len(whole) <= TEXT else _DOUBLE.pack(code)
         self._part(f"{path}.length", kind, content, float(len(value)))
         self._column(f"{path}.code", code)
         head = value[:LETTERS] if isinstance(value, str) else whole[:LETTERS].decode("latin-1")
@@ -293,7 +298,7 @@ class Reader:
 
     def _letter(self, path: str, head: str, length: int) -> None:
         if self._letters > 0 and head:
-            self._texts.append((path, head[: self._letters]))
+            self._texts.append((path, _encodable(head[: self._letters])))
         self._letters -= length
 
     def _items(self, value: Any, path: str, kind: str, depth: int) -> None:
@@ -310,7 +315,7 @@ class Reader:
             ):
                 self._read(item, f"{path}[{index}]", depth - 1)
             return
-        texts = [_shown(key) for key in islice(mapping, LOOKED)]
+        texts = [*map(_shown, islice(mapping, LOOKED))]
         self._column(f"{path}.keys.code", code_of("|".join(texts).encode()))
         for text, item in zip(texts, mapping.values(), strict=False):
             name = text if len(text) <= 42 else f"{text[:40]} {code_of(text.encode()):.0f}"
@@ -471,7 +476,7 @@ class Reader:
             fields = cast("dict[Any, Any]", state if isinstance(state, dict) else {})
             count += len(fields)
             for name in islice(fields, LOOKED):
-                self._read(fields[name], f"{path}.{name}", depth - 1)
+                self._read(fields[name], f"{path}.{_encodable(name)}", depth - 1)
             if len(fields) > LOOKED:
                 self._unread[f"attributes after the first {LOOKED:,}"] += len(fields) - LOOKED
         return count > 0
@@ -513,8 +518,12 @@ def _shown(value: Any) -> str:
     escaped.
     """
     text = _repr(value)
-    text = text if isinstance(value, str) else ADDRESS.sub("", text)
-    return text.encode("utf-8", "backslashreplace").decode()
+    return _encodable(text if isinstance(value, str) else ADDRESS.sub("", text))
+
+
+def _encodable(text: str) -> str:
+    """A text whose characters that are not valid Unicode are escaped."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _repr(value: Any, text: Callable[[Any], str] = repr) -> str:
@@ -526,7 +535,7 @@ def _repr(value: Any, text: Callable[[Any], str] = repr) -> str:
 
 def text_of_error(error: BaseException) -> str:
     """The text of an exception without memory addresses."""
-    return ADDRESS.sub("", _repr(error, str))
+    return _encodable(ADDRESS.sub("", _repr(error, str)))
 
 
 def _number(value: Any) -> float | None:
@@ -561,24 +570,3 @@ def rows_of(values: Iterable[Any]) -> Outcomes:
     rows = np.empty(len(listed), dtype=object)
     rows[:] = listed
     return rows
-
-
-def outcome_of(row: Any) -> Outcome:
-    """The outcome that `Outcome.written` wrote; raises one of `check.MALFORMED` if the value is not of
-    that form.
-    """
-    if isinstance(row, str):
-        (number,) = array("d", bytes.fromhex(row))
-        return Outcome.of(number)
-    if not isinstance(row, list) or len(cast("list[Any]", row)) != 8:
-        raise ValueError("an outcome of an earlier version that is no number")
-    kind, paths, numbers, texts, code, failure, message, unread = cast("list[Any]", row)
-    values = bytes.fromhex(numbers)
-    if not all(isinstance(each, str) for each in (kind, failure, message, *paths)) or not kind:
-        raise ValueError("an outcome whose texts are no texts")
-    if len(values) != 8 * len(paths):
-        raise ValueError("paths and numbers differ in count")
-    (number,), heads = array("d", bytes.fromhex(code)), ((str(a), str(b)) for a, b in texts)
-    counts = tuple((str(name), int(count)) for name, count in unread.items())
-    failed = {"failure": failure, "message": message}
-    return Outcome(kind, _layout(*paths), values, tuple(heads), number, unread=counts, **failed)

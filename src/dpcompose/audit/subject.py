@@ -23,7 +23,7 @@ import numpy as np
 from dpcompose import check
 from dpcompose.audit.calling import NOT_ANEW, Calls, Dataset, Home
 from dpcompose.audit.claim import Pair
-from dpcompose.audit.outcome import TIMEOUT, Outcomes, rows_of
+from dpcompose.audit.outcome import TIMEOUT, Outcome, Outcomes, rows_of
 from dpcompose.audit.worker import Maker, Worker
 from dpcompose.errors import DomainError
 from dpcompose.experiment import Experiment, World
@@ -154,24 +154,22 @@ class Subject:
     def _called(self, pair: Pair, coins: np.ndarray) -> Outcomes:
         data = pair.zero, pair.one
         if self.fresh is Fresh.WORKER:
-            rows = self._worker.outcomes(data, coins)
+            drawn = self._worker.outcomes(data, coins)
         elif self.fresh is Fresh.PROCESS:
             if self._home is None:
                 self.notes.add(NOT_ANEW)
-            rows = np.empty(len(coins), dtype=object)
+            drawn = list[float | Outcome]()
             for row in range(len(coins)):
                 worker = self._process(self._anew, patience=0.0)
-                rows[row : row + 1] = worker.outcomes(data, coins[row : row + 1])
+                drawn += worker.outcomes(data, coins[row : row + 1])
                 worker.close()
         else:
-            rows = np.empty(len(coins), dtype=object)
             copied = Dataset(pair.zero), Dataset(pair.one)
             with self._calls.open():
-                for row, coin in enumerate(coins):
-                    rows[row] = self._calls.answer(self._function(), copied[int(coin)])
-        if rows.dtype != object or all(type(row) is float for row in rows):
-            return rows.astype(np.float64)
-        rows = rows_of(rows.tolist())
+                drawn = [self._calls.answer(self._function(), copied[int(coin)]) for coin in coins]
+        if all(type(row) is float for row in drawn):
+            return np.array(drawn, dtype=np.float64)
+        rows = rows_of(drawn)
         failures = [row for row in rows if row.failure]
         if len(failures) == len(rows) and failures[0].failure != TIMEOUT:
             first = failures[0]

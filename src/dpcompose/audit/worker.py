@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import mmap
 import os
 import pickle
@@ -23,14 +22,8 @@ import numpy as np
 
 from dpcompose.audit.calling import IMPORTING, NOT_ANEW, Calls, Dataset
 from dpcompose.audit.check import MALFORMED
-from dpcompose.audit.outcome import (
-    ENDED,
-    LARGEST,
-    TIMEOUT,
-    Outcome,
-    Outcomes,
-    outcome_of,
-)
+from dpcompose.audit.outcome import ENDED, LARGEST, TIMEOUT, Outcome, text_of_error
+from dpcompose.document import Record, decoded, encoded
 from dpcompose.errors import DomainError
 
 GRACE = 1.0
@@ -42,6 +35,16 @@ _DIE_WITH_PARENT, READY = 1, b"."
 _IMPORTED = "a mechanism that can be created in a process of its own"
 RESTARTED = "its process ended, or was ended after its limit: the next call began from the first state again"
 Maker = Callable[[], Callable[[Any], Any]]
+
+
+class _Line(Record, frozen=True):
+    """A line that the process writes: the outcome of a call that is no bare float, that of creating the
+    function, whose number is -1, or remarks about the subject.
+    """
+
+    call: int
+    outcome: Outcome | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -77,45 +80,37 @@ class Worker:
     _numbers: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8 * (CHUNK + 1)))
     _first: bool = True
 
-    def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
-        """One outcome per coin, on the dataset that it selects; an array of floats if all outcomes
-        are bare floats.
+    def outcomes(self, data: tuple[Any, Any], coins: np.ndarray) -> list[float | Outcome]:
+        """One outcome per coin, on the dataset that it selects.
 
         Raises DomainError if the datasets cannot be pickled, or the function cannot be created in
         the process.
         """
         begins = range(0, len(coins), CHUNK)
         try:
-            parts = [self._chunk(data, coins[begin : begin + CHUNK]) for begin in begins]
+            chunks = [self._chunk(data, coins[begin : begin + CHUNK]) for begin in begins]
         except BaseException:
             self.close()
             raise
-        if all(part.dtype == np.float64 for part in parts):
-            return np.concatenate(parts) if parts else np.zeros(0)
-        return np.concatenate([part.astype(object) for part in parts])
+        return [row for chunk in chunks for row in chunk]
 
-    def _chunk(self, data: tuple[Any, Any], coins: np.ndarray) -> Outcomes:
-        numbers, others, done = np.zeros(len(coins)), dict[int, Outcome](), 0
-        while done < len(coins):
-            self._ask((*data, coins[done:].tobytes()))
+    def _chunk(self, data: tuple[Any, Any], coins: np.ndarray) -> list[float | Outcome]:
+        rows: list[float | Outcome] = []
+        while len(rows) < len(coins):
+            self._ask((*data, coins[len(rows) :].tobytes()))
             failure = self._awaited()
-            count = self._done(len(coins) - done)
+            count = self._done(len(coins) - len(rows))
             try:
-                others |= self._read_lines(done, done + count)
+                others = self._read_lines()
             except MALFORMED:
-                failure, count = ENDED, 0
-            numbers[done : done + count] = np.frombuffer(self._numbers, np.float64, count, offset=8)
-            done += count
+                failure, count, others = ENDED, 0, dict[int, Outcome]()
+            numbers = np.frombuffer(self._numbers, np.float64, count, offset=8)
+            rows += (others.get(call, float(number)) for call, number in enumerate(numbers))
             if failure:
                 self.close()
-            if failure and done < len(coins):
+            if failure and len(rows) < len(coins):
                 self.notes.add(RESTARTED)
-                others[done] = Outcome.of(failure=failure)
-                done += 1
-        if not others:
-            return numbers
-        rows = numbers.astype(object)
-        rows[[*others]] = np.array([*others.values()], dtype=object)
+                rows.append(Outcome.of(failure=failure))
         return rows
 
     def _done(self, most: int) -> int:
@@ -158,17 +153,17 @@ class Worker:
                 self.patience = 0.0 if self._first else self.patience
                 return TIMEOUT
 
-    def _read_lines(self, begin: int, end: int) -> dict[int, Outcome]:
+    def _read_lines(self) -> dict[int, Outcome]:
         """The outcomes that are no bare floats, by the index of their calls."""
         others = dict[int, Outcome]()
-        for line in _contents(self._lines).split(b"\n")[:-1]:
-            key, content = json.loads(line)
-            if key == "failed":
-                raise DomainError("subject", str(content), _IMPORTED)
-            if key == "notes":
-                self.notes |= {str(each) for each in content}
-            elif 0 <= int(key) < end - begin:
-                others[begin + int(key)] = outcome_of(content)
+        for text in _contents(self._lines).split(b"\n")[:-1]:
+            line = decoded(_Line, text)
+            self.notes.update(line.notes)
+            if line.outcome is not None:
+                others[line.call] = line.outcome
+        if -1 in others:
+            failure = f"{others[-1].failure}: {others[-1].message}"
+            raise DomainError("subject", failure, _IMPORTED)
         return others
 
     def _begin(self) -> None:
@@ -202,7 +197,8 @@ class Worker:
             function = (self.function if self.again is None or self._begun == 1 else self.again)()
         except BaseException as error:
             os.read(pipe.fileno(), 1)
-            self._write("failed", f"{type(error).__name__}: {error}")
+            failure, message = type(error).__name__, text_of_error(error)
+            self._write(_Line(-1, Outcome.of(failure=failure, message=message)))
             os.write(pipe.fileno(), READY)
             return
         calls = Calls(self.limit, self.timed, self.notes, output, errors)
@@ -216,16 +212,16 @@ class Worker:
                 for index, coin in enumerate(coins):
                     answer = calls.answer(function, data[coin])
                     if isinstance(answer, Outcome):
-                        self._write(index, answer.written())
+                        self._write(_Line(index, answer))
                     else:
                         _NUMBER.pack_into(self._numbers, 8 + 8 * index, answer)
                     _COUNT.pack_into(self._numbers, 0, index + 1)
-            self._write("notes", sorted(self.notes))
+            self._write(_Line(-1, notes=tuple(sorted(self.notes))))
             os.write(pipe.fileno(), READY)
 
-    def _write(self, key: int | str, content: Any) -> None:
+    def _write(self, line: _Line) -> None:
         """Append a line to the outcomes; run in the process."""
-        _append(self._lines, json.dumps([key, content]).encode() + b"\n")
+        _append(self._lines, encoded(line) + b"\n")
 
     def close(self) -> None:
         """End the process and all processes that it started."""
