@@ -33,6 +33,7 @@ def test_what_is_asked_over_http_costs_what_it_costs_in_python(tmp_path: Path) -
         for _, each, remote in counter.asked(url, token, (2, 6, 10)):
             tables = {"planes": planes}
             local = own.sql(each.sql, spend=example.SPEND, keys=each.keys, tables=tables)
+            assert not isinstance(local, release.Explanation)
             assert remote.spent == local.spent
             shapes = [
                 [(column.name, column.type, len(column.cells)) for column in answer.columns]

@@ -511,3 +511,9 @@ def test_an_account_goes_to_a_process_that_prices_after_it_said_what_is_left(
     assert account.left() and account.room(account.price(Gaussian(30.0)))
     copy = pickle.loads(pickle.dumps(account.detached()))
     assert copy.price(Gaussian(20.0)) == account.price(Gaussian(20.0))
+
+
+def test_where_the_tables_are_is_not_told_to_who_asks_them(clinic: Clinic) -> None:
+    for name in ("budget", "tables", "left", "history"):
+        assert "visits.csv" not in clinic.ask(name, clinic.token, scope="clinic").text
+    assert "visits.csv" in clinic.ask("budget", clinic.keeper, scope="clinic").text

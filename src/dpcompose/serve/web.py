@@ -42,7 +42,7 @@ from dpcompose.serve.identity import PAGES, Identity
 from dpcompose.serve.pages import Pages
 from dpcompose.serve.queue import RateLimit, Together, done
 from dpcompose.serve.request import ROUTES, Fields, document
-from dpcompose.serve.service import Service, receipted
+from dpcompose.serve.service import Service
 
 requests = logging.getLogger("dpcompose.serve.requests")
 _ROUTES = {each.path: name for name, each in PERMISSIONS.items()}
@@ -157,7 +157,7 @@ def outcomes(gate: Gate, _: str, calls: Sequence[Call]) -> list[Outcome]:
     committed = service.charge_all(list(charges.values()))
     for index, receipt in zip(charges, committed, strict=True):
         if isinstance(receipt, Receipt):
-            found[index] = JSONResponse(receipted(receipt))
+            found[index] = JSONResponse({"receipt": receipt.to_json()})
         elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
             found[index] = receipt  # those are asked again alone
     return found
