@@ -97,6 +97,7 @@ MADE = [
     "PlanCalibration",
     "PlanRisk",
     "TrainingHistory",
+    "Lesson",
     "Contribution",
     "Amounts",
     "Anchor",
@@ -124,6 +125,7 @@ MADE = [
 """Classes that the library makes, or that are tried through their methods and functions."""
 BETWEEN_ROOMS = {
     "restored",
+    "is_of_database",
     "in_percent",
     "of_theorem",
     "state",

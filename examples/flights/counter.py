@@ -103,8 +103,8 @@ def told(chosen: Sequence[int] = (5, 2, 6)) -> Iterator[str]:
         yield f"The same flights behind a counter ({url}): Ada has a token, and no row"
         for _, each, answer in asked(url, token, chosen):
             (part,) = getattr(answer, "answers", (answer,))
-            cost = part.design.spend.typed_exactly()["epsilon"]
-            yield f"  {each.sql}\n    {shown(part)}   (epsilon {float(cost):g} of {EPSILON})"
+            cost = part.design.spend.amounts(float)["epsilon"]
+            yield f"  {each.sql}\n    {shown(part)}   (epsilon {cost:g} of {EPSILON})"
 
 
 def main() -> None:

@@ -210,7 +210,7 @@ def test_users_and_servers_that_only_read(postgres: Server) -> None:
         Ledger.open(url.replace("ledger@", "auditor@")) as own,
     ):
         own.charge("city", cost={"epsilon": 0.1}, key="two", **ADA)
-    assert len(_asked(url.replace("ledger@", "auditor@"))) == 5
+    assert len(_asked(url.replace("ledger@", "auditor@"))) == 4
     _read_everything(
         f"{url}&options=-c%20default_transaction_read_only%3Don%20-c%20synchronous_commit%3Doff"
     )

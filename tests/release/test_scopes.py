@@ -389,7 +389,6 @@ def test_the_key_of_a_scope_stays_in_the_ledger(tmp_path: Path) -> None:
         ["show", "--json"],
         ["log", "world"],
         ["log", "world", "--json"],
-        ["export"],
     ):
         asked = ["ledger", command[0], "--ledger", str(file), *command[1:]]
         said = invoke(asked, env={"COLUMNS": "200"})
