@@ -39,9 +39,7 @@ class Attached:
 
 
 def expect(lower: type, names: str) -> None:
-    """Declare that a higher room supplies members of the class `lower`; `names` has their names,
-    separated by spaces.
-    """
+    """Declare members of the class `lower` that a package which imports it will define, by names separated by spaces."""
     for name in names.split():
         setattr(lower, name, Attached(name))
 

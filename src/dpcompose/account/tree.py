@@ -180,7 +180,7 @@ class Tree:
 
 
 def trees_of(ledger: Moment, paths: Sequence[str]) -> list[Tree]:
-    """The trees of some scopes, one for each top-level scope.
+    """For each top-level scope of some paths one tree, from it down to the scopes of these paths.
 
     Raises:
         DomainError: If `paths` is no sequence, or an empty one.

@@ -243,8 +243,9 @@ class Game:
         return common.rpartition(" ")[0] if alike else ""  # without the hash of the outcome
 
     def repeated(self, source: Source) -> bool:
-        """Whether the claim is refuted only by answers that came again in calls that are not
-        isolated: a correct mechanism may answer from memory.
+        """Whether the claim is refuted only because earlier answers were met again, by calls in one process.
+
+        That does not refute a single call: a correct mechanism may return an answer that it has in memory.
         """
         retains = isinstance(source, Subject) and not source.isolated
         return retains and self.log_wealth >= self.goal > self.new_wealth + MARGIN

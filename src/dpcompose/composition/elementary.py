@@ -247,8 +247,9 @@ def hopeless(question: ComparableQuestion, epsilon: float, delta: float) -> bool
 
 
 def without_sampling(bound: Bound) -> Bound:
-    """Return the upper end of a bound computed without samples, with 0 as lower end and a
-    certificate that says so.
+    """Return a bound for sampled mechanisms from one that ignores the sampling: its upper end holds, its lower one is 0.
+
+    The certificate says that nobody was left out of a sample.
     """
     method = f"{bound.certificate.method}, as if nobody were left out of a sample"
     return Bound(

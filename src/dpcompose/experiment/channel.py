@@ -386,7 +386,8 @@ def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
     _require_integers(mechanism, between)
     if not 76 * mechanism.sigma < LARGEST_TABLE:
         raise UnsupportedError(
-            repr(mechanism), f"the experiment draws from a table of at most {LARGEST_TABLE} values"
+            repr(mechanism),
+            f"the experiment draws from a table of its outcomes, of at most {LARGEST_TABLE} values",
         )
     return AddedGaussian(mechanism.sigma, between.zero, between.one, _discrete_gaussian)
 

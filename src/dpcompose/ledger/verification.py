@@ -548,7 +548,7 @@ class Followed:
 
     @property
     def facts(self) -> set[tuple[str, str, str, str]]:
-        """The facts as they must be."""
+        """The facts that follow from the entries, as (root, kind, name, value), to be compared with those that are stored."""
         return {
             (root, kind, *each)
             for root, replay in self.replays.items()

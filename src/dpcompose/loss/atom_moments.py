@@ -231,7 +231,11 @@ class DiscreteLaplaceLaw(AtomLaw):
 
 @dataclass(frozen=True)
 class EncodingLaw(AtomLaw):
-    """Two bits, one reported as 1 with probability `keep` and one with `flip`, against the same turned around."""
+    """Unary encoding of two inputs, in the two bits where they differ.
+
+    Under one input the first bit is reported as 1 with probability `keep` and the second with `flip`; under the other
+    input it is the other way round.
+    """
 
     keep: float
     flip: float
@@ -355,7 +359,10 @@ class TwoPointMoments(TwoTermMoments):
         ]
 
     def half_circle(self, order: float) -> Callable[[Ball], Ball]:
-        """|phi|^2 = 1 - sin(u epsilon)^2 / cosh((order + 1/2) epsilon)^2 falls up to u = pi / (2 epsilon)."""
+        """See `Moments.half_circle`: the modulus itself, since it falls all the way up to u = pi / (2 epsilon).
+
+        |M(order + iu) / M(order)|^2 = 1 - sin(u epsilon)^2 / cosh((order + 1/2) epsilon)^2 for one copy.
+        """
         fall = ((order + self.field.exact(0.5)) * self.epsilon).sech() ** 2
         return lambda frequency: (
             self.field.positive(1 - fall * (frequency * self.epsilon).sin() ** 2).sqrt()

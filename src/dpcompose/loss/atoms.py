@@ -146,7 +146,7 @@ class Atoms:
 
     @property
     def ratio_relative_error(self) -> float:
-        """The relative error of the log-ratios, but for 8 units of roundoff."""
+        """A bound on the relative error of each log-ratio, without 8 units of roundoff that are counted where it is used."""
         return (
             self.relative_error
             if self.log_ratio_relative_error is None
@@ -180,7 +180,7 @@ class Atoms:
 
     @property
     def formula(self) -> AtomLaw | None:
-        """The exact masses: the given ones if they are exact themselves, else by their formula if there is one."""
+        """What gives the masses of all outcomes exactly: their law, or the floats themselves if these are exact; else None."""
         return self.law or (GivenLaw(self.upper, self.lower) if self.exact else None)
 
     def sampled(self, rate: float, *, remove: bool) -> Atoms:

@@ -261,7 +261,7 @@ class OpposedMixtures:
 
 
 class MixtureGrid(NamedTuple):
-    """Points x, exact and `step` apart, none close to where the loss is 0, and what holds there."""
+    """Equally spaced points x, exact, none close to a zero of the loss, with the densities of both mixtures there."""
 
     x: Reals
     step: Reals

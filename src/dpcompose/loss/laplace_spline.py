@@ -58,10 +58,11 @@ def moment(epsilon: float, order: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Terms:
-    """The coefficients of A_q at shifts from `first` to `cells`, for q up to `last`, in units of C(k, cells).
+    """The coefficients of A_q, which the top of this file defines, divided by the binomial C(k, cells).
 
-    `weights`, shape (last + 1, cells - first + 1), are multiplied by (epsilon unit)^(q - 1) / (q - 1)!. What is left
-    out below `first` adds at most e^`log_left` to delta.
+    They are given for q up to `last`, at shifts from `first` to `cells`: `weights` has the shape
+    (last + 1, cells - first + 1), and is multiplied by (epsilon unit)^(q - 1) / (q - 1)!. What is left out below
+    `first` adds at most e^`log_left` to delta.
     """
 
     weights: Reals
@@ -85,12 +86,13 @@ class LaplaceSpline:
     def values(
         self, places: Reals, order: float, earlier: Terms | None = None
     ) -> tuple[Reals, Reals, Terms] | None:
-        """delta from below and above at y = `places`, all close together, and the rows to be used again close by.
+        """Lower and upper bounds on delta at points that lie close together, and the terms that they were computed from.
 
         Args:
-            places: Positive, at most k / 2, shape (n,).
-            order: A real order near the saddle point there: decides how many rows there are.
-            kept: Rows of an earlier call.
+            places: The points y = (k epsilon - x) / (2 epsilon), where x is the loss and k the number of copies;
+                positive, at most k / 2, shape (n,).
+            order: A real order near the saddle point there: decides how many terms there are.
+            earlier: The terms of an earlier call, which serve again at points close by.
 
         Returns:
             None where there would be too many terms, or numbers too small.

@@ -115,12 +115,12 @@ class Places:
 
     @cached_property
     def ratio(self) -> Reals:
-        """h = log r."""
+        """h = log r, where r = 1 - q + q e^l is the likelihood ratio of a sample with rate q at the loss l."""
         return log_mixed(self.loss, self.rate)
 
     @cached_property
     def slope(self) -> Reals:
-        """w = q e^l / r, the slope of h."""
+        """w = q e^l / r, the derivative of h by l."""
         return self.rate * np.exp(self.loss) / (1 + self.rate * np.expm1(self.loss))
 
     @cached_property

@@ -128,7 +128,7 @@ class Moments(ABC):
         return self.decay(order)
 
     def profile(self, x: Ball) -> Ball | None:
-        """g(x) in closed form, if there is one."""
+        """The value of g at the loss x, where delta = g(epsilon); None if these moments have no closed form of it."""
         return None
 
 

@@ -35,7 +35,7 @@ from dpcompose.values import Adjacency
 
 
 class Redeemer(Protocol):
-    """Uses up receipts."""
+    """Marks the receipt of a charge as used, so that it pays for one draw of noise only."""
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str) -> None:
         """Use up a receipt before any noise is drawn; see `Ledger.redeem`."""

@@ -206,7 +206,7 @@ class Catalog:
         tables: Mapping[str, Mapping[str, Any]],
         public: Mapping[str, PublicSource] = MappingProxyType({}),
     ) -> dict[str, Table]:
-        """The tables that are described, with no rows in them: what is decided without looking at rows is the same.
+        """Empty tables with the columns, units and bounds that are described; all that needs no row is decided as with rows.
 
         Args:
             tables: For each name what `described` says of it.

@@ -318,7 +318,7 @@ class Design:
 
     @property
     def delta(self) -> Fraction | None:
-        """The delta at which a curve is charged where the filter wants an epsilon; None if none was named."""
+        """The delta at which a privacy curve becomes one epsilon, for filters that count epsilon; None if none was stated."""
         return self.spend.delta or None
 
     @property

@@ -83,7 +83,7 @@ class Leaf:
         return found
 
     def table(self, answers: Sequence[Answer] | None) -> Any:
-        """The table; without answers, one without rows."""
+        """The answers as one table, a row for each group; with `answers` None a table of the same columns without rows."""
         rows = [] if answers is None else self.rows(answers)
         cells: list[list[Any]] = [[] for _ in (*self.keys, *self.columns)]
         for key, places, grouping in rows:
@@ -279,7 +279,7 @@ class _Row:
     intervals: dict[int, Any]
 
     def ends(self, column: Any) -> Ends | None:
-        """The ends of a column of the leaf."""
+        """The lower and upper bound of this row in a column; None if the column has no noisy number, or no finite bound."""
         at = int(column.name[1:])
         if column.name[0] == "k":
             cell = self.row[0][at]

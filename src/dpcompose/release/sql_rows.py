@@ -296,7 +296,7 @@ class SelectRows:
         )
 
     def grouped(self) -> dict[str, Any]:
-        """The names of the grouping columns, and their nodes; `sets` has the groupings."""
+        """The columns of GROUP BY, by name, as nodes of the syntax tree; `self.sets` lists the grouping sets of ROLLUP."""
         items = {
             each.alias: each.this for each in self.root.expressions if kind_of(each) == "Alias"
         }
@@ -344,7 +344,10 @@ class SelectRows:
                     return each.name, each
                 domain = "an alias that is no column: GROUP BY takes the column of that name"
                 raise DomainError(
-                    "sql: GROUP BY", each.name, domain, "Give what SELECT makes another name"
+                    "sql: GROUP BY",
+                    each.name,
+                    domain,
+                    "Name the expression in SELECT otherwise, with AS",
                 )
         if aggregates_in(node):
             raise refusal(aggregates_in(node)[0], "a group is no aggregate")

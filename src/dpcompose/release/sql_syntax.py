@@ -243,7 +243,7 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
     if "HINT" in kinds or any(token.comments for token in tokens):
         what = "a hint" if "HINT" in kinds else "a comment"
         raise UnsupportedError(
-            f"sql: {what}", "programs differ in what they read in it", "Leave it out"
+            f"sql: {what}", "database systems read it differently", "Leave it out"
         )
     if not words:
         raise _unreadable(text)

@@ -60,7 +60,7 @@ def release_document(
 def quote_page(
     quotes: Sequence[Quote], *, confidence: float = 0.95, left: Mapping[str, Any] | None = None
 ) -> Page:
-    """Prices and errors, and how far one unit moves what is asked, before anything is charged."""
+    """A page for quotes: the price of each question, the error of its answer, its sensitivity, and whether it fits."""
     columns = headings("question", "~price", ">error", "fits")
     rows = tuple(_quoted(quote, confidence) for quote in quotes)
     facts = (("left", listed(quotes[0].left if left is None else left, at_most)),)

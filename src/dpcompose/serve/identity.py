@@ -125,7 +125,7 @@ class Clock:
     _at: float = 0.0
 
     def time(self, recorded: str) -> str:
-        """The time, given the one that is recorded now; another record than before is believed."""
+        """The time now, given the latest recorded one. A record that changed since the last call replaces what was reckoned."""
         running, clock = monotonic(), now()
         if recorded != self._recorded:
             latest = recorded

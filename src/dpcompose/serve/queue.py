@@ -114,7 +114,8 @@ class Stop:
     """The reason why work is to end early, once there is one.
 
     Args:
-        waiting: Who waits for a turn, and waits no more then.
+        waiting: The task that waits for its turn; it is cancelled when the reason is set.
+        error: The reason; None until there is one.
     """
 
     waiting: asyncio.Task[Any] | None
