@@ -387,10 +387,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=[each.name for each in ENTRIES])
+    parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--samples", type=int, default=2_000_000)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
+    known = [each.name for each in ENTRIES]
+    if unknown := {*options.names} - {*known}:
+        parser.error(f"{min(unknown)!r} is none of {', '.join(known)}")
     wrong = 0
     for entry in ENTRIES:
         for which in ("broken", "twin") if entry.name in (options.names or [entry.name]) else ():
