@@ -286,6 +286,8 @@ def test_whatever_dies_there_is_one_draw_at_most_and_one_charge(
         return drawn(self, *given)
 
     monkeypatch.setattr(design.Design, "draw", counted)
+    # When an answer leaves is another test.
+    monkeypatch.setattr("dpcompose.serve.counter.sleep", lambda seconds: None)
     for after in (False, True):
         owner, name = where[step]
         before, original = clinic.kinds, getattr(owner, name)
