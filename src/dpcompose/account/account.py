@@ -514,7 +514,7 @@ def charge_in_percent(
     spent = {name: amount.fraction for name, amount in balance.spent.items()}
     if not charged:
         return filter.in_percent(spent, price)
-    before = {name: max(amount - price[name], Fraction(0)) for name, amount in spent.items()}
+    before = {name: max(amount - price.get(name, 0), Fraction(0)) for name, amount in spent.items()}
     parts = (
         filter.in_percent(before, price),
         filter.in_percent(spent, dict.fromkeys(spent, Fraction(0))),

@@ -304,11 +304,12 @@ class Filter(Exactly, Opens, ABC):
         ):  # of others it is not known that they never change
             return dict(zip(self.limits, self._price(mechanism, named, adjacency), strict=True))
         texts, prices = self._remembered
-        if texts.get(id(mechanism), (None,))[0] is not mechanism:
+        text_of = texts.get(id(mechanism))
+        if text_of is None or text_of[0] is not mechanism:
             if len(texts) >= MOST_PRICES:
                 texts.clear()
-            texts[id(mechanism)] = mechanism, serialize(mechanism)
-        text = texts[id(mechanism)][1]
+            texts[id(mechanism)] = text_of = mechanism, serialize(mechanism)
+        text = text_of[1]  # not read from `texts` again, which another thread may have cleared
         key = text, named, adjacency
         known = prices.get(key) if text is not None else None
         if known is None:

@@ -373,9 +373,9 @@ class Service:
     def budget(self, who: Identity, scope: str) -> Answer:
         """The adjacency under which a scope is priced, and the note with which it was opened."""
         account = self.account(scope)
-        note = account.note
-        if "catalog" in note and who.role is Role.ANALYST:  # where the tables are is the keeper's
-            note = {**note, "catalog": {"version": note["catalog"]["version"]}}
+        note, catalog = account.note, account.note.get("catalog")
+        if isinstance(catalog, dict) and who.role is Role.ANALYST:  # its files are the keeper's
+            note = {**note, "catalog": {"version": cast("Answer", catalog).get("version", "")}}
         return {"scope": scope, "adjacency": account.adjacency.value, "note": note}
 
     @route("GET", *Role, name="kept")
