@@ -97,6 +97,7 @@ MADE = [
     "PlanCalibration",
     "PlanRisk",
     "TrainingHistory",
+    "Questions",
     "Lesson",
     "Contribution",
     "Amounts",
@@ -285,6 +286,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "after": lambda: 0,
     "slots": lambda: 3,
     "odometer": lambda: None,
+    "shares": lambda: 2,
     "transcripts": lambda: 50,
     "rng": lambda: np.random.default_rng(1),
     "seed": lambda: 1,
@@ -606,6 +608,7 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         "tables": lambda: None,
         "keys": lambda: None,
     },
+    "Questions.of": {"transcript": lambda: 2},
     "Session.plan": {
         "text": lambda: "SELECT COUNT(*) FROM frame",
         "tables": lambda: None,
@@ -693,6 +696,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "Anchor": lambda: ledger.Anchor,
     "Receipt": lambda: ledger.Receipt,
     "Experiment": game,
+    "Questions": cache(lambda: INSTANCES["Views"]().questions(experiment.Repeater(query()))),
     "Views": cache(
         lambda: game().play(experiment.World.ONE, transcripts=5, rng=np.random.default_rng(1))
     ),

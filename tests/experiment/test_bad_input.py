@@ -210,6 +210,9 @@ def test_equal_databases_give_nothing_away() -> None:
         lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
             transcripts=1, rng=RNG, failure=math.nan
         ),
+        lambda: Experiment(Repeater(GOOD), family=FAMILY, rounds=1).measure(
+            transcripts=1, rng=RNG, shares=0
+        ),
         lambda: (
             Experiment(Repeater(GOOD), family=FAMILY, rounds=1)
             .measure(transcripts=1, rng=RNG)

@@ -89,7 +89,7 @@ def test_no_random_adversary_is_measured_above_the_bound(
     """8192 transcripts in each world; all limits of all adversaries hold together with probability 1 - 1e-6."""
     game = wandering(seed, family, rounds, free)
     found = game.measure(
-        transcripts=8192, rng=np.random.default_rng(seed), failure=FAILURE / ADVERSARIES
+        transcripts=8192, rng=np.random.default_rng(seed), failure=FAILURE, shares=ADVERSARIES
     )
     assert np.all(found.delta(EPSILONS).lower <= bound_of(game, (family, rounds, free), certified))
 

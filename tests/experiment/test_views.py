@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, RandomizedResponse
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, RefusedRoundError
-from dpcompose.experiment import Experiment, Holds, Query, Repeater, Wanderer, World
+from dpcompose.experiment import Experiment, Holds, Query, Repeater, Round, Views, Wanderer, World
 
 LEVEL = Gaussian(4.0).delta(epsilon=1.0).upper
 EVERY = BlackBox(1.0, delta=LEVEL)
@@ -105,3 +106,34 @@ def test_measured_limits_of_epsilon_hold_the_exact_one_and_invert_those_of_delta
     for wrong in ([1.5], [-0.1], [math.nan], ["x"]):
         with pytest.raises(DomainError, match="deltas"):
             measured.epsilon(wrong)
+
+
+def test_questions_follow_from_coins_and_answers() -> None:
+    queries = [about_bob(each) for each in (RandomizedResponse(0.5), Laplace(2.0), Gaussian(4.0))]
+    game = Experiment(Wanderer(queries, seed=2), family=[EVERY], rounds=6)
+    views = game.play(World.ZERO, transcripts=10_000, rng=np.random.default_rng(4))
+    found = views.questions(game.adversary)
+    assert found.which.shape == views.answers.shape and len(views.coins) == 2
+    bits = np.isin(views.answers, [0.0, 1.0])
+    assert np.array_equal(bits, found.which == found.queries.index(queries[0]))
+    assert len(found.of(7)) == 6 and set(found.of(7)) <= set(queries)
+    # Of other coins and answers follow other questions.
+    other = game.play(World.ZERO, transcripts=10_000, rng=np.random.default_rng(5))
+    assert not np.array_equal(other.questions(game.adversary).which, found.which)
+
+
+def test_who_stops_asks_nothing_more() -> None:
+    class Once:
+        def first(self, rng: np.random.Generator | None) -> None:
+            pass
+
+        def choose(self, state: None, answers: np.ndarray[Any, Any]) -> tuple[None, Round | None]:
+            return None, None if len(answers) else Round.of(asked)
+
+    asked = about_bob(Laplace(1.0))
+    views = Experiment(Once(), family=[EVERY], rounds=3).play(
+        World.ONE, transcripts=4, rng=np.random.default_rng(1)
+    )
+    assert views.questions(Once()).of(0) == (asked, None, None)
+    with pytest.raises(DomainError, match="coins"):
+        Views(views.world, views.answers, views.loss).questions(Once())

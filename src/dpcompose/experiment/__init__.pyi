@@ -1,8 +1,10 @@
 from .adversaries import (
     Adversary as Adversary,
+    FixedAdversary as FixedAdversary,
     Greedy as Greedy,
     ManyDatabases as ManyDatabases,
     NaturalFilterBreaker as NaturalFilterBreaker,
+    RandomAdversary as RandomAdversary,
     Repeater as Repeater,
     Wanderer as Wanderer,
 )
@@ -11,6 +13,7 @@ from .experiment import Certified as Certified, Experiment as Experiment
 from .measured import (
     Limits as Limits,
     Measured as Measured,
+    Questions as Questions,
     Tally as Tally,
     Views as Views,
 )

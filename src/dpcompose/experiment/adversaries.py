@@ -68,6 +68,9 @@ class Repeater:
         return None, Round.of(self.queries[len(answers) % len(self.queries)])
 
 
+FixedAdversary = Repeater
+
+
 @dataclass(frozen=True)
 class Wanderer:
     """A random adaptive strategy: eight states of memory, changed by whether an answer is above a random cut.
@@ -139,6 +142,9 @@ class Wanderer:
         rng = np.random.default_rng((self.seed, 2))
         places = rng.integers(len(self.queries), size=(ROUNDS, STATES))
         return np.where(rng.random((ROUNDS, STATES)) < self.quits, STOPPED, places)
+
+
+RandomAdversary = Wanderer
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dpcompose.composition import Comparison, Composable, Composition, Profile, 
 from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.measured import Measured, Tally, Views, coins_of
+from dpcompose.experiment.measured import Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Rules, States
 from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
@@ -242,14 +242,19 @@ class Experiment:
                 most,
                 "To keep counts alone, which takes no memory, call `measure`",
             )
-        answers, loss = np.full((self.rounds, count), np.nan), np.empty(count)
-        for start, played, lost in self._blocks(world, count, rng, self._rules(), progress):
+        answers, loss, coins = (
+            np.full((self.rounds, count), np.nan),
+            np.empty(count),
+            dict[int, Seed](),
+        )
+        blocks = self._blocks(world, count, rng, self._rules(), progress)
+        for start, coins[start], played, lost in blocks:
             end = start + len(lost)
             answers[: len(played), start:end], loss[start:end] = played, lost
-        return Views(world, answers, loss)
+        return Views(world, answers, loss, coins)
 
     def measure(
-        self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6,
+        self, *, transcripts: int, rng: np.random.Generator, failure: float = 1e-6, shares: int = 1,
         progress: Progress | None = None,
     ) -> Measured:  # fmt: skip
         """Play in both worlds and count the losses: the same memory for any number of transcripts.
@@ -258,6 +263,7 @@ class Experiment:
             transcripts: The number of independent games in each world, at least 1.
             rng: One number is drawn from it for each world; all else follows from these.
             failure: The probability with which any confidence limit may be wrong, in (0, 1).
+            shares: The number of experiments that share this probability.
             progress: Told what is played, how many transcripts are done, and of how many.
 
         Raises:
@@ -265,7 +271,10 @@ class Experiment:
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
         count = _number("transcripts", transcripts)
-        failure = check.open_probability("failure", failure)
+        failure, shares = (
+            check.open_probability("failure", failure),
+            check.count("shares", shares, least=1),
+        )
         tallies: list[Tally] = []
         rules = self._rules()
         for world, sign in ((World.ZERO, 1.0), (World.ONE, -1.0)):
@@ -273,7 +282,7 @@ class Experiment:
             for *_, lost in self._blocks(world, count, rng, rules, progress):
                 found += Tally.of(sign * lost)
             tallies.append(found)
-        return Measured(tallies[0], tallies[1], self.rounds, failure, rules.error)
+        return Measured(tallies[0], tallies[1], self.rounds, failure, shares, rules.error)
 
     def solve(self, *, leaves: int = 1 << 18) -> Solved:
         """The exact distributions of the view in both worlds, for mechanisms with finitely many answers.
@@ -306,10 +315,10 @@ class Experiment:
         rng: np.random.Generator,
         rules: Rules,
         progress: Progress | None,
-    ) -> Iterator[tuple[int, Reals, Reals]]:
+    ) -> Iterator[tuple[int, Seed, Reals, Reals]]:
         """The blocks one after the other, each with its own random numbers; the next one uses the same arrays.
 
-        Of each the first transcript, the answers so far as somebody asked, and the losses.
+        Of each the first transcript, the seed of its coins, the answers so far as somebody asked, and the losses.
         """
         _playable(world, rng)
         root = int(rng.integers(2**63))
@@ -319,9 +328,9 @@ class Experiment:
         for block, start in enumerate(range(0, count, size)):
             if progress is not None:
                 progress(f"world {world.value}", start, count)
-            coins, noise = (coins_of((root, world.value, block, part)) for part in (0, 1))
+            seed, noise = (root, world.value, block, 0), coins_of((root, world.value, block, 1))
             answers = room[:, : min(size, count - start)]
-            yield start, *self._block(world, coins, noise, rules, answers)
+            yield start, seed, *self._block(world, coins_of(seed), noise, rules, answers)
 
     def _block(
         self,

@@ -16,16 +16,20 @@ are relative to S: sharp in the tail, where a band of one width for all t (Dvore
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcompose import check
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, RefusedRoundError
+from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
+from dpcompose.experiment.query import Query
+from dpcompose.experiment.round import STOPPED, reason_of
+from dpcompose.experiment.solved import opened
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 #
@@ -108,9 +112,51 @@ def bins_of(loss: Reals) -> NDArray[np.int64]:
     return keys
 
 
-def coins_of(seed: Sequence[int]) -> np.random.Generator:
+# The views of many transcripts: answers and coins, from which the questions follow.
+
+
+Seed = tuple[int, ...]
+
+
+def coins_of(seed: Seed) -> np.random.Generator:
     """The coins, or the noise, that a seed stands for."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed)))
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of many transcripts.
+
+    >>> from dpcompose import Laplace
+    >>> from dpcompose.experiment import Experiment, Query, Repeater, World
+    >>> adversary = Repeater(Query(Laplace(1.0), ("Bob",), ()))
+    >>> game = Experiment(adversary, family=[Laplace(1.0)], rounds=2)
+    >>> views = game.play(World.ONE, transcripts=3, rng=np.random.default_rng(1))
+    >>> [query.mechanism for query in views.questions(adversary).of(0)]
+    [Laplace(1.0), Laplace(1.0)]
+
+    Args:
+        queries: Every query that some transcript asked.
+        which: Shape (rounds, transcripts): the place of a question in `queries`; -1 where nothing was asked.
+    """
+
+    queries: tuple[Query, ...]
+    which: NDArray[np.intp]
+
+    def of(self, transcript: int) -> tuple[Query | None, ...]:
+        """The questions of one transcript, round after round; None where it asked nothing.
+
+        Args:
+            transcript: Its place, from zero.
+
+        Raises:
+            DomainError: If there is no such transcript.
+        """
+        played, place = self.which.shape[1], check.integer("transcript", transcript)
+        if not 0 <= place < played:
+            raise DomainError("transcript", transcript, f"an integer from 0 to {played - 1}")
+        places: list[int] = self.which[:, place].tolist()
+        return tuple(None if place == STOPPED else self.queries[place] for place in places)
 
 
 @dataclass(frozen=True)
@@ -121,16 +167,57 @@ class Views:
         world: The world in which they were played.
         answers: Shape (rounds, transcripts): y_1, ..., y_k; NaN where nothing was asked.
         loss: ln V^0(view) / V^1(view), shape (transcripts,): the adversary's coins are the same in both worlds.
+        coins: The seeds of the adversary's coins, each by the first transcript that it serves.
     """
 
     world: World
     answers: Reals
     loss: Reals
+    coins: Mapping[int, Seed] = field(default_factory=dict[int, Seed])
 
     @property
     def tally(self) -> Tally:
         """The losses in the direction of this world, counted."""
         return Tally.of(self.loss if self.world is World.ZERO else -self.loss)
+
+    def questions(self, adversary: Adversary) -> Questions:
+        """The questions of the adversary: they follow from its coins and the answers alone, as the definition says.
+
+        The adversary is started with the same coins and shown the same answers; no database is looked at.
+
+        Args:
+            adversary: The one that played.
+
+        Raises:
+            DomainError: If these views have no coins, as `play` keeps them, or it is no adversary.
+            RefusedRoundError: If it fails, as another one may.
+        """
+        if not self.coins:
+            raise DomainError("coins", self.coins, "the seeds that `play` keeps")
+        if not isinstance(adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError("adversary", adversary, "an adversary, with `first` and `choose`")
+        places, which = dict[Query, int](), np.full(self.answers.shape, STOPPED)
+        ends = [*list(self.coins)[1:], len(self.loss)]
+        for (start, seed), end in zip(self.coins.items(), ends, strict=True):
+            state, answers, asked = (
+                opened(adversary, coins_of(seed)),
+                self.answers[:, start:end],
+                which[:, start:end],
+            )
+            for number in range(len(answers)):
+                sealed = answers[:number].view()
+                sealed.flags.writeable = False
+                try:
+                    state, chosen = adversary.choose(state, sealed)
+                except Exception as error:
+                    raise RefusedRoundError(number + 1, reason_of(error)) from error
+                if chosen is None:
+                    break
+                known = np.array(
+                    [STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)]
+                )
+                asked[number] = known[1 if chosen.which is None else chosen.which + 1]
+        return Questions(tuple(places), which)
 
 
 # Confidence limits: see above.
@@ -168,6 +255,7 @@ class Measured:
         one: ln p_1 / p_0 of transcripts of world 1.
         rounds: The most rounds of a transcript.
         failure: The probability with which any limit may be wrong.
+        shares: The number of experiments that share it.
         error: A bound on the error of a round's loss, because answers are rounded, in nats.
     """
 
@@ -175,12 +263,13 @@ class Measured:
     one: Tally
     rounds: int
     failure: float
+    shares: int = 1
     error: float = 0.0
 
     def delta(self, epsilons: ArrayLike) -> Limits:
         """delta(epsilon), the larger of both directions: limits that hold for all epsilons, and directions, together.
 
-        With probability at least 1 - failure, no limit is wrong anywhere.
+        With probability at least 1 - failure, over all the experiments that share it, no limit is wrong anywhere.
 
         Args:
             epsilons: Any real numbers, an array of any shape.
@@ -250,7 +339,7 @@ class Measured:
         # The loss of each round errs by a few roundings of its terms, and so does their sum.
         margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
         # Each direction gets half of the failure probability.
-        failure = self.failure / 2
+        failure = self.failure / self.shares / 2
         return (
             survival(self.zero, failure=failure, margin=margin),
             survival(self.one, failure=failure, margin=margin),
