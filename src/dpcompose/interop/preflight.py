@@ -294,7 +294,7 @@ class StepHook(DrawLog):
         norm = attributes(self._module).get("max_grad_norm") or optimizer.max_grad_norm
         if norms is not None:
             norm = library("torch").tensor(norms).norm(2).item()
-        if norm > optimizer.max_grad_norm:
+        if not norm <= optimizer.max_grad_norm:  # NaN too
             yield finding("clipped_at", norm=norm, noise=optimizer.max_grad_norm)
         norms = _norms(optimizer)
         if any(each is not None for each in norms) and list(map(id, norms)) != list(
