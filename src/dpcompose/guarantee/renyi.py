@@ -16,9 +16,7 @@ from dpcompose.numerics import bracketed_root, largest, parabolic_minimum, walk
 from dpcompose.values import UNIT_ROUNDOFF, decimal_context, up
 
 RenyiCurve = Callable[[float], float]
-"""From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both
-directions.
-"""
+"""Maps an order in (1, inf) to an upper bound on that Renyi divergence, in both directions."""
 
 _FARTHEST = 700.0
 _FAINT = 36.0
@@ -358,9 +356,10 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
     if delta * order >= 1.0 - 1e-12 and Fraction(delta) * Fraction(order) >= 1:
         return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
     if not delta > LEAST_DELTA:
-        return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
+        return math.inf  # the best p is no float; one moment is almost as good
     if delta * order >= 1.0 - 1e-6:
-        # So near to the corner the best point is not told from it; a smaller delta has a larger epsilon.
+        # The best point is too close to the corner to be distinguished from it; a smaller delta
+        # gives a larger, valid epsilon.
         return min(
             _inside(rho, order=order, delta=delta * (1.0 - share))
             for share in (0.0, 1e-12, 1e-9, 1e-6)
@@ -643,8 +642,8 @@ def _checked(promise: object) -> ConcentratedDP:
 def _at_remaining(
     promise: ConcentratedDP, delta: float, converted: Callable[[float, float], float]
 ) -> float:
-    """Return the conversion of rho at the delta beside that of the promise; 0 or inf where that
-    says all.
+    """Return the conversion of rho at the delta that remains after the guarantee's own; 0 or inf
+    where rho does not matter.
     """
     promise = _checked(promise)
     remaining = _remaining(promise, delta)
@@ -656,12 +655,13 @@ def _at_remaining(
 
 
 def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
-    # The delta that remains for the concentrated part, rounded down; None where none does.
+    # The delta that remains for the concentrated part, rounded down; None if none remains.
     remaining = remaining_delta(check.probability("delta", delta), ((promise.delta, 1),))
     return None if remaining is None or remaining.lower < 0.0 else remaining.lower
 
 
-# Pure differential privacy, and what it implies under the other definitions: randomized response is the worst case.
+# Conversions of pure differential privacy to other definitions; randomized response is the worst
+# case.
 
 
 def pure_renyi(epsilon: float, *, order: float) -> float:
