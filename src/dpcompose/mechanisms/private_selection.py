@@ -186,7 +186,7 @@ class SelectionMoment:
     poisson: float
 
     def __call__(self, exponent: float) -> float:
-        # A divergence grows with its order, and the constant counts less at large ones.
+        # A divergence grows with its order, and the additive constant matters less at large orders.
         """Return an upper bound on the log moment at `exponent`."""
         others = [each for each in _EXPONENTS if each > exponent]
         return min(self._at(each) * (exponent / each) for each in (exponent, *others)) * _ROUNDING
