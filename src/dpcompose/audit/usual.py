@@ -21,7 +21,7 @@ from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency
 
 MOST = 4.0
-"""The largest group epsilon at which pairs are searched."""
+"""The largest epsilon of group privacy at which pairs of datasets are searched."""
 FAR = 64
 """The largest distance of a pair."""
 EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)

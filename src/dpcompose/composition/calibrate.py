@@ -701,8 +701,8 @@ class _Search:
         return value if low < value < high else self._middle(low, high)
 
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
-        """Return the bracketing points after one probe just beyond `good`, where the secant step
-        lands next to it.
+        """Return the bracket after one more trial just beyond `good`, for a secant step that would
+        land too close to it.
         """
         ends = good[1].upper, bad[1].upper
         if self._adjacent(good[0], bad[0]) or not (

@@ -147,7 +147,7 @@ class Elementary:
 
     @cached_property
     def _one_by_one(self) -> list[tuple[ComparableQuestion, int]]:
-        """The question about each part separately, with its count."""
+        """The `PrivacyQuestion` about each part separately, with its count."""
         return [(self.ask(losses), times) for losses, times in self._apart]
 
     @cached_property
@@ -229,8 +229,8 @@ class Elementary:
         return total
 
     def _spent(self, shares: list[float], epsilon: float) -> float:
-        """Return the sum of the parts' deltas at these shares of `epsilon`, each rounded down so
-        that their sum stays within it.
+        """Return the sum of the parts' deltas if `epsilon` is divided among them in these
+        fractions, each rounded down so that the sum stays within it.
         """
         less = [share * (1 - 16 * UNIT_ROUNDOFF) for share in shares]
         rows = list(zip(less, self._one_by_one, strict=True))

@@ -280,8 +280,8 @@ def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve
 
 
 def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
-    """Return the power function for removals followed by additions, in the better order of the
-    two.
+    """Return the power function of a group with removed and added members: the smaller one of
+    removals first and additions first.
     """
     if IDENTITY in (remove, add):
         return remove.after(add)

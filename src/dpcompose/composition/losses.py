@@ -43,7 +43,7 @@ def _pair(pair: laws.Pair) -> Pair:
 
 @supply(Noun)
 class Part(Noun):
-    """The members of a mechanism (`mechanisms.Part`) that follow from the laws it states."""
+    """The methods of a mechanism that compute its privacy losses from the laws that it states."""
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """Return the losses under `adjacency`, a composition of pairs; None if the part only states

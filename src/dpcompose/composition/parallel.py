@@ -320,7 +320,7 @@ class Move(Part):
 
 
 def _mirrored(pair: Pair) -> Pair:
-    """Return the pair with both orders swapped."""
+    """Return the pair of losses with the two orders (record removed, record added) swapped."""
     attained_parts = tuple(_mirrored(each) for each in pair.attained_parts)
     return pair._replace(remove=pair.add, add=pair.remove, attained_parts=attained_parts)
 

@@ -319,8 +319,8 @@ class _Nodes:
         return _Nodes(every[order], *joined)
 
     def corners(self, infinite: float) -> tuple[Reals, Reals]:
-        """Return the epsilons where the two lines of each cell meet, and the last line meets the
-        limit, with values at most H.
+        """Return lower bounds on the profile between nodes: the epsilons where the two supporting
+        lines of each cell meet, and the last line meets the limit, with the lines' values there.
         """
         at, low, high = self.epsilon, self.lower, self.upper
         # By the symmetry of H, the node to the left of 0 mirrors the first node to the right.

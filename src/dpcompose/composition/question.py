@@ -148,7 +148,7 @@ def asks(
         def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
             if number and len(arguments) > 1:
                 call = f".{function.__name__}({number}={arguments[1]!r})"
-                raise TypeError(f"the number has a name: {call}")
+                raise TypeError(f"pass the number by name: {call}")
             if not accepted.issuperset(named):
                 name = next(name for name in named if name not in accepted)
                 reason = f"got an unexpected keyword argument {name!r}"

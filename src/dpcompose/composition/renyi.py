@@ -573,8 +573,8 @@ class _Term:
         )
 
     def divergence(self, order: float) -> float:
-        """Return an upper bound on the divergence of `order`: from the mechanisms dominated, the
-        losses' moment, or rho * order.
+        """Return an upper bound on the Renyi divergence of `order`: the smallest known from the
+        dominated mechanisms, the losses' moment, or rho * order.
         """
         below = self._below([order - 1])
         if below is not None:

@@ -65,8 +65,8 @@ class BlackBox(Stated):
         set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return epsilon and delta as the typed decimals; for a group of two 2 epsilon, or None if
-        delta is above 0.
+        """Return epsilon and delta as the decimals that the user typed; twice epsilon for a group
+        of two, or None if delta is above 0.
         """
         epsilon, delta = exact(self.stated.epsilon), exact(self.stated.delta)
         if not self._doubled(adjacency):

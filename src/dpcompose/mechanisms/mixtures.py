@@ -158,8 +158,8 @@ class MixtureOfGaussians(_Mixture):
         )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the largest shift, with each parameter as double or decimal,
-        whichever costs more.
+        """Return the exact privacy amounts of the largest shift, with each parameter as double or
+        decimal, whichever costs more.
         """
         self._accept(adjacency)
         return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
@@ -232,7 +232,7 @@ class TruncatedPoisson(_Mixture):
         return 1.0 if self.batch == self.records else 2.0
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the noise without amplification."""
+        """Return the exact privacy amounts of the noise without amplification by sampling."""
         self._accept(adjacency)
         return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
 

@@ -6,7 +6,7 @@ exact samplers.
     session = release.Session(flights, ledger=ledger, scope="world/flights", actor="ana")
     answer = session.count(by="dest", keys=airports, spend={"epsilon": 0.1})
 
-Only this room combines theory, ledger and data. It imports the database engines and opendp when
+Only this package combines theory, ledger and data. It imports the database engines and opendp when
 they are first needed.
 """
 

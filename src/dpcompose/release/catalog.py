@@ -500,4 +500,4 @@ def _location(source: object) -> str:
 
 
 open = open_file
-"""The name of `open_file` in the face of the room: `release.open`."""
+"""The public name of `open_file`: `release.open`."""

@@ -339,7 +339,7 @@ class Engine(ABC):
     # SQL text
 
     def quoted(self, name: str) -> str:
-        """Return a quoted name."""
+        """Return SQL for a name, in quotes."""
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
     def constant(self, value: Any) -> Value:

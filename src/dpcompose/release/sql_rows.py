@@ -355,7 +355,7 @@ class SelectRows:
                     "Name the expression in SELECT otherwise, with AS",
                 )
         if aggregates_in(node):
-            raise refusal(aggregates_in(node)[0], "a group is no aggregate")
+            raise refusal(aggregates_in(node)[0], "GROUP BY has no aggregate")
         alias = alias or next((name for name, item in items.items() if item == node), "")
         return alias or (node.name if kind_of(node) == "Column" else shown(node)), node
 

@@ -429,7 +429,7 @@ class Quantiles(Chosen):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         shares = [_level(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
         if not all(one < other for one, other in pairwise(shares)):
-            raise DomainError("qs", list(self.qs), "increasing shares")
+            raise DomainError("qs", list(self.qs), "increasing quantiles")
 
         choices = [partial(_step, q) for q in shares]
         return self._chosen(table, spend, choices, qs=[str(q) for q in shares])
@@ -507,7 +507,7 @@ class Maximum(Minimum):
 def _level(name: str, value: Any) -> Fraction:
     q = exact(name, value)
     if not (0 < q < 1 and q.denominator <= FINEST):
-        raise DomainError(name, value, "a share in (0, 1), of at most 10^6 parts")
+        raise DomainError(name, value, "a number in (0, 1), of at most 10^6 parts")
     return q
 
 
@@ -517,7 +517,9 @@ def _listed(name: str, values: Any) -> Sequence[Any]:
         or not isinstance(values, Sequence)
         or not 1 <= len(cast("Sequence[Any]", values)) <= MOST
     ):
-        raise DomainError(name, values, f"a list of 1 to {MOST} shares, such as [0.25, 0.5, 0.75]")
+        raise DomainError(
+            name, values, f"a list of 1 to {MOST} quantiles, such as [0.25, 0.5, 0.75]"
+        )
     return cast("Sequence[Any]", values)
 
 
