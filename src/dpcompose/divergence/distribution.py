@@ -133,7 +133,7 @@ def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
 
 
 def _floor(value: Fraction) -> float:
-    return -_ceiling(-value) or 0.0  # never -0.0
+    return -_ceiling(-value) or 0.0  # the result is never -0.0
 
 
 def _ceiling(value: Fraction) -> float:

@@ -134,7 +134,7 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
             masses, errors = _recurrence(times, epsilon, anchor, first, last)
         else:
             masses, errors = deviance(times, anchor=anchor, first=first, last=last, drift=drift)
-        # Both ratios of consecutive masses fall away from the mode; rounded up.
+        # Ratios of consecutive masses decrease away from the mode; both are rounded up.
         decay_above = (times - last) / (last + 1) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-14)
         decay_below = (
             first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14)

@@ -128,8 +128,8 @@ def homogeneous_epsilon(
 
 
 def _exact_root(remaining: Bound, epsilon: float, times: int) -> Bound:
-    # The same with the anchor in decimals and the loss in fractions, for cases where floats alone
-    # give too wide a bound.
+    # The delta with the anchor mass in decimals and the loss in fractions, for cases where floats
+    # alone give too wide a bound.
     most = Fraction(epsilon) * times
 
     def at_most(candidate: float) -> bool:

@@ -233,7 +233,8 @@ def renyi_epsilon(
         moment, start=first, step=1.0, limit=_FARTHEST, refinements=0 if exact else 6
     )
     if exact:
-        # What the exact conversion gains over the moment alone is about e^(-(order - 1) (rho + epsilon)) of delta.
+        # The exact conversion lowers delta, relative to the moment alone, by about a fraction
+        # e^(-(order - 1) (rho + epsilon)).
         order = _order_at(rough)
         plain = (order - 1) * (curve(order) + moment(rough)) > _FAINT
         point = parabolic_minimum(
@@ -298,7 +299,8 @@ def _order_at(point: float) -> float:
 
 
 def _first(function: Callable[[float], float], orders: Sequence[float]) -> float:
-    # Where the search begins: by default at order 8, else where the function of log(order - 1) is least of all orders.
+    # The start of the search: by default order 8, else the listed order at which the function of
+    # log(order - 1) is smallest.
     points = [
         math.log(order - 1.0) - 1e-15 * (1.0 + abs(math.log(order - 1.0))) for order in orders
     ]
@@ -401,8 +403,8 @@ def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def _best(rho: float, order: float, delta: float) -> float:
-    # The log odds of the p where p - e^epsilon q is delta. One moment alone makes that p = order * delta, and the rest
-    # of G moves it up, mostly by little.
+    # The log odds of the p at which p - e^epsilon q is delta. With the first term of G alone that
+    # is p = order * delta; the second term increases it, usually by little.
     def excess(point: float) -> float:
         return _log_tangent_delta(_logistic(point), rho, order) - math.log(delta)
 

@@ -236,7 +236,7 @@ def _gamma(tries: float, shape: float) -> tuple[float, float]:
         return 1.0, 1.0
     if shape == 1:
         return 1 / tries * (1 - 4 * UNIT_ROUNDOFF), tries * _ROUNDING
-    low, high = -40.0, -1e-9  # of ln gamma
+    low, high = -40.0, -1e-9  # bounds on ln gamma
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean(middle, shape) > tries else (low, middle)
