@@ -1,1 +1,3 @@
-"""Campaigns: promises attacked at length, as commands. Short versions of them run in the tests."""
+"""Campaigns: long randomized tests of the project's guarantees, as commands. Short versions of them
+run in the tests.
+"""

@@ -1,8 +1,12 @@
-"""Random allocations against other methods: `python -m campaigns.allocation [--cases N] [--seed N]`.
+"""Random allocations compared with independent methods.
 
-One epoch of 2 to 40 steps against a put by Laplace's transform, and up to 30 epochs of two steps against one integral
-for each value of the transform: random noise, epsilon and order of the pair. The truth must be inside the interval, to
-the digits of the other method. Control: the same question with 0.1 percent more noise must be caught.
+    python -m campaigns.allocation [--cases N] [--seed N]
+
+One epoch of 2 to 40 steps is compared with the expectation E (a - t S)_+ by inversion of a Laplace
+transform, and up to 30 epochs of two steps with one integral for each value of the characteristic
+function; noise, epsilon and order of the pair are random. The truth must be in the interval, to the
+accuracy of the other method. Control: the same question with 0.1 percent more noise must be
+detected.
 """
 
 from __future__ import annotations

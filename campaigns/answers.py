@@ -1,13 +1,14 @@
-"""A table of answers, made before a change and after it, and what changed.
+"""A table of answers, recorded before and after a change, and the differences.
 
     python -m campaigns.answers record FILE [--questions N] [--seed S] [--share I/N]
     python -m campaigns.answers compare BEFORE AFTER
 
-A question is one line of Python on the public names: it is drawn from the seed alone, so that two commits are asked the
-same. Its answer is what it returns, in plain text with every bit of every float, or the error that it raises.
-`compare` counts the lines that are equal, and prints every pair of answers that differ: intervals that do not meet
-(APART: one of the two is wrong), ends that grew wider by more than 1e-12 of themselves (WIDER), all else (CHANGED).
-Exit status 1 after APART. A change that moves and renames changes no line, on one machine with one thread.
+A question is one line of Python that uses public names. It is drawn from the seed alone, so that
+two commits have the same questions. Its answer is the returned value as text, with every bit of
+every float, or the error that it raises. `compare` counts the equal lines, and prints every pair of
+answers that differ: intervals that do not meet (APART: one of the two is wrong), ends that became
+wider by more than a relative 1e-12 (WIDER), and all others (CHANGED). Exit status 1 after APART. A
+change that only moves or renames code changes no line, on one machine with one thread.
 """
 
 from __future__ import annotations

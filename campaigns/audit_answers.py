@@ -1,10 +1,11 @@
-"""More than a hundred kinds of answers that differ in one detail: each is refuted beside noise, or named as unread.
+"""More than a hundred kinds of answers that differ in one detail: each must be refuted, or named as
+unread.
 
     python -m campaigns.audit_answers [--samples 500] [--only TEXT]
 
-A mechanism returns a random number beside an answer of one kind that reveals whether there is a record. The audit at
-the claim epsilon = 1 has to refute it within the samples, or its verdict has to name the part that was not read.
-Exit status 1 otherwise.
+A mechanism returns a random number together with an answer of one kind that reveals whether a
+record is present. The audit of the claim epsilon = 1 must refute it within the samples, or its
+verdict must name the part that was not read. Exit status 1 otherwise.
 """
 
 from __future__ import annotations

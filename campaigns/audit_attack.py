@@ -1,9 +1,10 @@
-"""Mistakes and oddities that the audit was not written for: mistakes are refuted by the defaults, oddities are not.
+"""Mistakes and oddities that the audit was not developed for: mistakes must be refuted by default
+settings, oddities not.
 
     python -m campaigns.audit_attack [--seconds 60] [--samples 200000] [--only TEXT]
 
-A refutation counts, also one that is for repeated calls. Exit status 1 if a mistake is not refuted, but for `MISSED`, or
-an oddity is.
+A refutation for repeated calls counts too. Exit status 1 if a mistake outside of `MISSED` is not
+refuted, or an oddity is.
 """
 
 from __future__ import annotations

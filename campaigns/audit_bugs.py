@@ -1,9 +1,11 @@
-"""Published bugs of differentially private code, each beside its mended twin, by the defaults of an audit.
+"""Published bugs of differentially private code, each with a corrected twin, audited with default
+settings.
 
     python -m campaigns.audit_bugs [--seconds 60] [--samples 1000000] [--only TEXT] [--twins]
 
-Each bug has its citation and the smallest code that has it. A bug has to be refuted within the time; with `--twins` the
-mended code is audited as long, and must not be. Exit status 1 if fewer than nine in ten bugs are refuted, or any twin is.
+Each bug has its citation and the smallest code that has it. A bug must be refuted within the time;
+with `--twins` the corrected code is audited as long, and must not be. Exit status 1 if fewer than
+nine in ten bugs are refuted, or any twin is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Broken mechanisms, each with a correct twin: examples of use, and a test that the audit detects errors.
+"""Broken mechanisms, each with a correct twin: they show how to use the audit, and test that it
+detects errors.
 
     python -m campaigns.audit_zoo [NAME ...] [--samples 2000000] [--seconds 60]
 

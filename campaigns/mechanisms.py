@@ -1,11 +1,12 @@
-"""Mechanisms against other programs: `python -m campaigns.mechanisms [--cases 500] [--seed 1] [--only NAME]`.
+"""Mechanisms compared with independent programs: `python -m campaigns.mechanisms [--cases 500]
+[--seed 1] [--only NAME]`.
 
-Every family draws mechanisms with random parameters and, for most of them, random neighboring data. The outputs of both
-are found without the library: by all orders, subsets, patterns or histograms, by quadrature, in exact fractions or in
-balls. No upper end may lie below what such a pair has, and no lower end above what none can have. As a control the same
-cases are asked of mechanisms that are said to be more private by `CONTROL`, or one of `CONTROLS`: every family has to
-be caught at that.
-Exit status 1 after a violation, or where a control was not caught.
+Every family draws mechanisms with random parameters and, for most of them, random neighboring data.
+The output distributions of both are computed without the library: by enumerating orders, subsets,
+patterns or histograms, by quadrature, in exact fractions or in balls. No upper end may be below the
+cost of such a pair, and no lower end above what any pair can have. As a control the same cases are
+computed for mechanisms that are wrongly stated as more private (`CONTROL`, or one of `CONTROLS`):
+every family must detect that. Exit status 1 after a violation, or if a control was not detected.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
-"""Mixtures of normal distributions with weights of every size, against truths in balls that share no code.
+"""Mixtures of normal distributions with weights of every size, against an independent computation
+in ball arithmetic.
 
     python -m campaigns.mixtures --cases 5000 --seed 1
 
-draws two to six shifts, near-equal, tiny and huge ones among them, in any order, with weights from 1 to 1e-285, asks
-for epsilon, for delta near it, at 0, at negative and at random epsilons. One answer is held against its profile in
-balls. Of many, in both directions, the truth is at least what the test says whether any answer is beyond a point, by
-exact powers of two tails, and at most the count times the profile at the epsilon shared out. Printed: BAD, an interval
-that the truth is not in; FAILED, an exception; and how many were held. Exit status 1 after either.
+Each case draws two to six shifts, some nearly equal, tiny or huge, in any order, with weights from
+1 to 1e-285, and asks for epsilon, and for delta close to it, at 0, at negative and at random
+epsilons. A single run is compared with its profile in balls. For many runs, in both directions, the
+truth is at least what a threshold test achieves (whether any answer is beyond a point, by exact
+powers of two tails), and at most the count times the profile at epsilon divided by the count.
+Output: BAD, an interval that does not contain the truth; FAILED, an exception; and the number of
+comparisons. Exit status 1 after either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names with which a composition is written: what the representation of one evaluates to."""
+"""The public names with which compositions are written, for evaluating the text of one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""The theorem on noisy maxima against random cases: `python -m campaigns.noisy_max [--cases N] [--seed N]`.
+"""The theorem on noisy maxima in random cases.
 
-Two to seven candidates with random scores, each with noise of a random kind and scale, of hazard at most 1. The scores
-move by random amounts, and a random set of candidates is the test. Its two probabilities, by quadrature, must be no
-farther apart than those of Laplace noise whose value moves by the width of the movements. Controls: geometric noise on
-the integers, and a width that is a tenth too small, must both break the theorem.
+    python -m campaigns.noisy_max [--cases N] [--seed N]
+
+Two to seven candidates have random scores, each with noise of a random kind and scale, of hazard
+rate at most 1. The scores change by random amounts, and a random set of candidates is the test. Its
+two probabilities, by quadrature, must differ no more than those of Laplace noise whose value
+changes by the width of the changes. Controls: geometric noise on the integers, and a width that is
+a tenth too small, must both violate the theorem.
 """
 
 from __future__ import annotations

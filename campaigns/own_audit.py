@@ -1,13 +1,16 @@
-"""dpcompose audited by itself: its mechanisms, its filters, its releases and its sessions, for as long as one likes.
+"""dpcompose audited by itself: its mechanisms, filters, releases and sessions, for any length of
+time.
 
     python -m campaigns.own_audit FOLDER [--seconds 3600] [--only TEXT] [--table]
 
-Every subject has a journal in the folder and an equal part of the time; the next run goes on from there. All of them
-together are refuted by chance with probability at most 1e-6, however often the campaign is stopped and run again. For
-each kind a control, the same against half its claim, must be refuted. `--table` prints what the journals hold.
+Every subject has a journal in the folder and an equal part of the time; the next run continues from
+there. The probability that any of them is refuted by chance is at most 1e-6, however often the
+campaign is stopped and run again. For each kind there is a control, the same subject with half its
+claim, which must be refuted. `--table` prints the content of the journals.
 
-Noise on real numbers is a simulation in floating point, which tells worlds apart by its last bits, as it has to: it is
-audited on a lattice of 2^-20. What `dpcompose.release` draws is integers, and audited as it is.
+Noise on real numbers is simulated in floating point, whose last bits distinguish the two data sets,
+as they must; so it is audited on a lattice of 2^-20. What `dpcompose.release` draws are integers,
+which are audited as they are.
 """
 
 from __future__ import annotations

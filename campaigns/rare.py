@@ -1,15 +1,18 @@
-"""Sampled Gaussians, rare ones too, against ball arithmetic: `python -m campaigns.rare --cells 2000 --share 1/4`.
+"""Sampled Gaussians, including rare sampling, compared with ball arithmetic.
 
-Each cell is one sampled Gaussian mechanism, or once in eight two different ones, of the kind that `benchmarks.survey`
-has: sigma from 0.3 to 10, rate from 1e-6 to 0.5, 1 to 10^8 steps, delta from 1e-5 to 1e-15, each between the survey's
-values. It is asked for epsilon, and at both ends of the answer delta is enclosed on the line Re t = -1/2
-(oracles/halfway.py), for a single step in closed form, and on lines to the right of 0 where that one is too long:
-delta(lower) >= delta >= delta(upper). Printed are the cells that are
+    python -m campaigns.rare --cells 2000 --share 1/4
+
+Each cell is one sampled Gaussian mechanism, or in one of eight cells two different ones, with
+parameters like those of `benchmarks.survey`: sigma from 0.3 to 10, rate from 1e-6 to 0.5, 1 to 10^8
+steps, delta from 1e-5 to 1e-15, each between the survey's values. The library computes epsilon; at
+both ends of the answer delta is enclosed on the line Re t = -1/2 (oracles/halfway.py), for a single
+step in closed form, and on lines to the right of 0 where that line needs too many nodes:
+delta(lower) >= delta >= delta(upper). Output: the number of proved cells, and the cells that are
   OUTSIDE   the library is wrong, or an oracle is
-  OPEN      a ball is too wide to tell
+  OPEN      a ball is too wide to decide
   WIDE      the answer is wider than 1e-6 of itself
-and how many were proved. `--shift X` moves both ends by X of themselves: a control, which must be caught.
-Exit status 1 if a cell is outside.
+`--shift X` moves both ends by a relative X: a control, which must be detected. Exit status 1 if a
+cell is outside.
 """
 
 from __future__ import annotations

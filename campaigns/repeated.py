@@ -1,13 +1,16 @@
-"""The same bits whatever was asked before, in every process, at every thread count: `python -m campaigns.repeated`.
+"""Answers are bit-identical whatever was computed before, in every process and with every number of
+threads.
 
     python -m campaigns.repeated --each 4 --others 400 --batch 200 --processes 4
 
-asks one list of questions in several fresh processes, each in an order of its own, with one thread and two for linear
-algebra in turn, and in each process some questions a second time: compositions of every family of `campaigns.soundness`
-(--each of a family, epsilon and delta), questions of `campaigns.answers` (--others), schedules (`running_epsilon`), and
-rows of `epsilon` and `delta` of many (--batch), cut into calls at random. Every answer is compared to its last bit:
+computes one list of questions in several new processes, each in its own order, alternately with one
+and two threads for linear algebra, and some questions twice in each process: compositions of every
+family of `campaigns.soundness` (--each for each family, epsilon and delta), questions of
+`campaigns.answers` (--others), schedules (`running_epsilon`), and calls of `epsilon` and `delta`
+for many compositions (--batch), divided at random. All answers are compared to the last bit:
   DIFFERENT   two answers to one question
-and those that took too long somewhere are left out. Exit status 1 if two answers differ, or if there are none.
+Questions that took too long in some process are left out. Exit status 1 if two answers differ, or
+if there are none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Campaigns against releases: what they promise, attacked at length. Short versions run in tests/release.
+"""Long tests of the guarantees of releases, as commands. Short versions run in tests/release.
 
 python -m campaigns.release.neighbors | audit | kills | engines
 """

@@ -1,10 +1,12 @@
-"""The real noise path over the exact aggregates of two neighboring tables: no event may tell them apart too well.
+"""Audits of releases on the exact aggregates of two neighboring tables: no event may distinguish
+them better than charged.
 
 python -m campaigns.release.audit [DRAWS] [SESSIONS] [QUESTION ...]      (10^6 draws, 10^4 sessions: half an hour)
 
-For each question the aggregates of a table and of one without a unit are drawn from again and again, by the design that
-is charged, and audited against what is charged: with probability at least 1 - ALARM over the whole campaign, nothing
-private is refuted. Planted defects must be.
+For each question, noise is drawn many times on the aggregates of a table and of the table without
+one unit, by the design that is charged, and audited against the charge. With probability at least 1
+- ALARM over the whole campaign, no correct design is refuted. Designs with planted defects must be
+refuted.
 """
 
 from __future__ import annotations

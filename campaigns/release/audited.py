@@ -1,8 +1,10 @@
-"""Releases as subjects of an audit: what is charged is the claim, and what an analyst sees is the answer.
+"""Releases as subjects of an audit: the claim is the charge, and the outcome is what an analyst
+sees.
 
-A question is drawn from the exact integers of two tables a unit apart, by the design that is charged, many answers at
-a time: the groups are copied, and one draw of all copies goes the way of a single one. A session is played whole, with
-its ledger. An audit is run on made-up tables: it reads no ledger of anybody's, and no real rows.
+A question is drawn from the exact integers of two tables that differ in one unit, by the design
+that is charged, many answers at once: the groups are copied, and one draw of all copies is treated
+like a single one. A session is played completely, with its ledger. An audit uses made-up tables; it
+reads nobody's ledger and no real rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""How often the interval of an answer holds the exact number, over many draws on several data sets.
+"""How often the interval of an answer contains the exact number, over many draws on several data
+sets.
 
 python -m campaigns.release.coverage [DRAWS] [QUESTION ...]      (10,000 draws: some minutes)
 
-Each data set has means near the middle of the range, near an end, or few rows; each is asked with Laplace and with
-Gaussian noise. The exact integers are aggregated once; every draw goes the way of a real answer.
+Data sets have means close to the middle of the range or to an end, or few rows; each question is
+asked with Laplace and with Gaussian noise. The exact integers are aggregated once; every draw uses
+the code of a real answer.
 """
 
 from __future__ import annotations

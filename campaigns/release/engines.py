@@ -1,8 +1,9 @@
-"""The same questions on DuckDB, PostgreSQL and Spark give the same exact aggregates, integer for integer.
+"""The same questions have the same exact aggregates on DuckDB, PostgreSQL and Spark, integer for
+integer.
 
 python -m campaigns.release.engines [UNITS] [SEED]      (2,000 units with up to 8 odd rows each: some minutes)
 
-PostgreSQL and Spark are started here, each on this machine. Every question is asked under every bound.
+PostgreSQL and Spark are started on this machine. Every question is asked under every bound.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""kill -9 at any instant of a session never yields an answer without its charge, nor two answers to one charge.
+"""kill -9 at any moment of a session never leaves an answer without a charge, or two answers to one
+charge.
 
 python -m campaigns.release.kills [KILLS] [SEED]      (1,000 kills: about five minutes)
 
-Each turn forks a process that asks on and on, some keys again, and writes every answer to a pipe. It is killed at a
-random instant: while it opens the ledger or asks first, or after up to eight answers, amid the next question or two.
-Afterwards every answer that came out must have a charge that was redeemed; asked again, its key must give the same
-numbers; and no key has two answers.
+Each round forks a process that asks questions continuously, some with repeated keys, and writes
+every answer to a pipe. It is killed at a random moment: while it opens the ledger or asks its first
+question, or after up to eight answers, during the next question or two. Afterwards every answer in
+the pipe must have a redeemed charge; a repeated key must give the same numbers; and no key may have
+two answers.
 """
 
 from __future__ import annotations

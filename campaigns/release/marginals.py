@@ -1,6 +1,8 @@
-"""Rounds of adaptive marginals on two neighboring tables, with a stand-in for the graphical model.
+"""Adaptive marginals on two neighboring tables, audited against the charge with a stand-in for the
+graphical model.
 
-The model sees released numbers alone, so whichever it is, the rounds keep what is charged: this one is quick.
+Since the model sees only released numbers, the guarantee does not depend on it; the stand-in is
+fast.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Pairs of tables that differ in one unit give the same errors, shapes, types, order, warnings and log lines.
+"""Tables that differ in one unit lead to the same errors, shapes, types, order, warnings and log
+lines.
 
 python -m campaigns.release.neighbors [PAIRS] [SEED]      (10,000 pairs: about ten minutes)
 
-After every fifth comes a pair of CSV files that differ in the lines of one person, whose bytes are any: their exact
-counts differ by no more than those lines.
+Every fifth pair is followed by a pair of CSV files that differ in the lines of one person, with
+arbitrary bytes: their exact counts may differ by no more than those lines.
 """
 
 from __future__ import annotations

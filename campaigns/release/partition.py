@@ -1,9 +1,9 @@
-"""No unit moves two parts of a partition, whatever its rows hold.
+"""No unit changes two parts of a partition, whatever its rows contain.
 
 python -m campaigns.release.partition [--engine duckdb|postgresql|spark] [--cases N] [--seed N]
 
-A case is a table with everything odd in it, and the same one, shuffled, without one unit. The control puts a unit into
-every part of which it has a key, and is found.
+A case is a table with unusual values, and the same table, shuffled, without one unit. In the
+control a unit is in every part of which it has a key; this must be detected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Where the rows of a campaign lie: a table that is opened once on each engine, and holds other rows for each case."""
+"""Storage for the rows of a campaign: a table that is opened once on each engine, and gets new rows
+for each case.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The samplers that release, against the probabilities that they state.
+"""The samplers used by releases have the probabilities that they state.
 
 python -m campaigns.release.samplers [DRAWS]      (10^6 draws each: some minutes, most of them for choices)
 
-For every outcome the share of draws is compared with its probability. By Bernstein's inequality all shares are within
-their margins with probability at least 1 - ALARM, if the samplers are exact; a sampler that rounds by more is found.
+For every outcome its frequency is compared with its probability. By Bernstein's inequality all
+frequencies are within their margins with probability at least 1 - ALARM if the samplers are exact;
+a sampler with larger errors is detected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Spark session of our own: local, on loopback, its files in one directory."""
+"""Starts a local Spark session on the loopback interface, with its files in one directory."""
 
 from __future__ import annotations
 

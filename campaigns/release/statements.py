@@ -1,10 +1,11 @@
-"""Random SELECTs are answered as the same SQL is by DuckDB, to the row: joins, remainders, keys of both sides, aliases.
+"""Random SELECTs have the rows that DuckDB returns for the same SQL: joins, remainders, keys of
+both sides, aliases.
 
 python -m campaigns.release.statements [--engine duckdb|postgres|spark] [--cases N] [--seed N]
 
-What is compared is the exact number before noise, under bounds that leave no row out, and the names of the columns. A
-statement may be refused; an answer may not be another one. The controls plant what SQL does not mean, and each has to
-be found. A case is the same on every engine.
+Exact numbers before noise are compared, under bounds that leave out no row, and the names of the
+columns. A statement may be refused, but not answered differently. The controls have planted
+misreadings of SQL, each of which must be detected. A case is the same on every engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small tables with everything odd in them, made the same way on every engine."""
+"""Small tables with unusual values, created in the same way on every engine."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""No unit moves an exact aggregate of a transformed table further than is charged, and no row makes an engine fail.
+"""No unit changes an exact aggregate of a transformed table by more than is charged, and no row
+makes an engine fail.
 
 python -m campaigns.release.transformations [--engine duckdb|postgres|spark] [--cases N] [--first N] [--seed N]
 
-A case is a random tree of transformations of a table with everything odd in it, and of the same table, shuffled,
-without one unit. On PostgreSQL and Spark the integers are DuckDB's too. The controls have a wrong stability planted in
-each transformation, and each has to be found. A case is the same whichever is the first one, so shares of them may run
-in processes of their own.
+A case is a random tree of transformations of a table with unusual values, and of the same table,
+shuffled, without one unit. On PostgreSQL and Spark the integers must equal DuckDB's. The controls
+have a wrong stability planted in each transformation, and each must be detected. A case does not
+depend on the first one, so parts of the cases may run in separate processes.
 """
 
 from __future__ import annotations

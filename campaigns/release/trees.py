@@ -1,13 +1,14 @@
-"""Random trees of functions of one row have the values on every engine that exact Python gives them.
+"""Random trees of functions of one row have the values of exact Python on every engine.
 
 python -m campaigns.release.trees [--engine duckdb|postgres|spark] [--trees N] [--pipelines N] [--seed N]
     [--record FILE | --against FILE]
 
-A tree is built by the methods of expressions, from columns with everything odd in them and odd constants; forty are
-asked in one statement, and every row's value is compared with the value by Python: the float to its last bit. A
-pipeline is a case of `campaigns.release.transformations`: tables that differ in one unit, random transformations, one
-question; its integers are compared. `--record` writes values and integers, and `--against` compares with what another
-version of the project wrote.
+A tree is built by the methods of expressions, from columns with unusual values and unusual
+constants. Forty trees are evaluated in one statement, and every row's value is compared with
+Python's, floats to the last bit. A pipeline is a case of `campaigns.release.transformations`
+(tables that differ in one unit, random transformations, one question), whose integers are compared.
+`--record` writes values and integers to a file, and `--against` compares with a file written by
+another version of the project.
 """
 
 from __future__ import annotations

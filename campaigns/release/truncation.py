@@ -1,11 +1,12 @@
-"""No unit's rows move an exact aggregate further than is charged, whatever is left out of it, on all three engines.
+"""No unit's rows change an exact aggregate by more than is charged, whichever rows are left out, on
+all three engines.
 
 python -m campaigns.release.truncation [ENGINE] [CASES] [SEED]      (duckdb, postgresql or spark; 10,000 cases)
 
-A case is a table and the same table, shuffled, without one unit, under random bounds and a random key. The unit has
-up to 200 odd rows, or 50 in each of 12 groups; every fifth question is asked beside two others. On DuckDB every other
-table has columns declared with a collation.
-The control chooses by a key that follows from the rows, and has to be found.
+A case is a table and the same table, shuffled, without one unit, under random bounds and a random
+key. The unit has up to 200 unusual rows, or 50 in each of 12 groups; every fifth question is asked
+together with two others. On DuckDB every other table has columns with a declared collation. In the
+control the key depends on the rows; this must be detected.
 """
 
 from __future__ import annotations

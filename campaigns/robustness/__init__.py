@@ -1,5 +1,6 @@
-"""A campaign of robustness: every public callable with bad values, generated plans, commands with broken outputs.
+"""Robustness: every public callable with bad values, random plans, and commands with broken
+outputs.
 
-Nothing but documented errors and plain signature errors may come out, nothing may be accepted that is nonsense, and
-nothing may take more than a limit of work. `python -m campaigns.robustness`; a short version runs in tests.
+Only documented errors and signature errors may be raised, no nonsense may be accepted, and no call
+may exceed a limit of work. `python -m campaigns.robustness`; a short version runs in tests.
 """

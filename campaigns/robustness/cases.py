@@ -1,4 +1,4 @@
-"""Every public callable, with arguments that are in order: one of them at a time is made bad."""
+"""Every public callable with valid arguments, one of which at a time is replaced by a bad value."""
 
 from __future__ import annotations
 

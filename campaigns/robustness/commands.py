@@ -1,4 +1,6 @@
-"""Commands whose streams and files are broken: a sentence and a status, whatever happens; nothing half done."""
+"""Commands whose streams and files are broken: each prints one sentence, sets a status, and leaves
+nothing half done.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call with one bad value, judged."""
+"""Judges the result of one call with one bad value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Plans that are drawn at random, mostly nearly right: numbers that can be true, or an error that says what."""
+"""Random plans that are nearly right: they give plausible numbers, or an error that says what is
+wrong.
+"""
 
 from __future__ import annotations
 

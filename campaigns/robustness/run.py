@@ -1,4 +1,4 @@
-"""The runs: calls, plans, commands. Each gives a list of findings, a line each."""
+"""Runs over calls, plans and commands. Each returns a list of findings, one line each."""
 
 from __future__ import annotations
 

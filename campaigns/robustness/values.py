@@ -1,4 +1,4 @@
-"""Seventy bad values, and of which kind each is: where a parameter takes that kind, accepting it is no nonsense."""
+"""Seventy bad values with their kinds; a parameter that accepts a kind may accept its values."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Random compositions held against the truth: `python -m campaigns.soundness`. A short version runs in tests."""
+"""Random compositions compared with the truth: `python -m campaigns.soundness`. A short version
+runs in tests.
+"""

@@ -1,24 +1,30 @@
-"""Random compositions: all intervals that must contain the same truth intersect, and the truth is inside.
+"""Random compositions: all intervals that must contain the same truth intersect, and the truth is
+inside.
 
     python -m campaigns.soundness --compositions 100000 --proved 5000 --seed 1 --share 1/2 --journal out
 
-draws as many compositions of every family (families.py) and asks each for epsilon(delta), delta from 0.5 to 1e-300,
-and for delta(epsilon), epsilon also negative, 0 and next to the largest loss, at tolerances from 1e-3 to 1e-12. Each
-answer is held against lines at 0.93, 0.97, 1 and 1.03 of the saddle point (lines.py), against a lattice that shares no
-code with the library (oracles/tilted.py), and, for as many compositions as are to be proved, the same number of every
-family, against ball arithmetic (verdicts.py). Printed at once, with the line of Python that repeats them:
-  LOOSE           an answer above an elementary theorem's from the library's own one-step answers (elementary.py), by
-                  more than the tolerance that was asked for
-  APART, OUTSIDE  two intervals that do not meet; an answer that the truth is not in: the library is wrong, or a test is
+draws this number of compositions of every family (families.py) and computes for each
+epsilon(delta), with delta from 0.5 to 1e-300, and delta(epsilon), with epsilon also negative, 0 and
+close to the largest loss, at tolerances from 1e-3 to 1e-12. Each answer is compared with lines at
+0.93, 0.97, 1 and 1.03 of the saddle point (lines.py), with a lattice that shares no code with the
+library (oracles/tilted.py), and, for the number of compositions to be proved, the same for every
+family, with ball arithmetic (verdicts.py). Printed at once, with the line of Python that repeats
+them:
+  LOOSE           an answer above that of an elementary theorem applied to the library's own
+                  one-step answers (elementary.py), by more than the requested tolerance
+  APART, OUTSIDE  two intervals that do not meet; an answer that does not contain the truth: the
+                  library or a test is wrong
   FAILED          an answer that ended in an exception or a warning
   BROKEN          a check that ended in an exception
-  UNPROVED        a ball too wide to tell; counted as `own proof` if the library's own proof is inside the answer
-  NO LINE         a line beside the saddle point that ended in an exception
+  UNPROVED        a ball too wide to decide; counted as `own proof` if the library's own proof is
+                  inside the answer
+  NO LINE         a line close to the saddle point that ended in an exception
   SLOW            more than ten seconds
-and, one line for every family, how many there were of each, with what share of its numbers is done. All families
-advance together, so that the campaign is even wherever it stops: after --minutes, or when it is killed. A journal keeps
-what is done; with the same journal the same campaign goes on, in the same shares or in others, and --report prints what
-they all wrote there. Exit status 1 after APART, OUTSIDE, FAILED, BROKEN or LOOSE.
+and, one line for every family, the number of each, with the fraction that is done. All families
+advance together, so that the campaign is balanced whenever it stops: after --minutes, or when it is
+killed. A journal stores what is done; with the same journal the same campaign continues, in the
+same shares or in others, and --report prints all results in the journal. Exit status 1 after APART,
+OUTSIDE, FAILED, BROKEN or LOOSE.
 """
 
 from __future__ import annotations

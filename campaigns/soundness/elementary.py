@@ -1,4 +1,6 @@
-"""Elementary theorems, applied to the library's own answers about one step: no answer may be above them."""
+"""Elementary theorems applied to the library's own bounds for one step: no bound for a composition
+may be above them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random compositions, one generator for each regime; every number is drawn from the given source."""
+"""Random compositions, one generator for each regime; all numbers come from the given random
+source.
+"""
 
 from __future__ import annotations
 

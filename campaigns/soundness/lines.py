@@ -1,7 +1,9 @@
-"""delta(epsilon) by vertical lines beside the saddle point: any of them certifies the same number.
+"""delta(epsilon) by vertical lines close to the saddle point: each of them certifies the same
+number.
 
-Lines at 0.93, 0.97, 1 and 1.03 of the saddle point have other nodes, other aliases and other roundings. They are drawn
-through the product of the moment generating functions also where the library uses a closed form or an enumeration.
+Lines at 0.93, 0.97, 1 and 1.03 of the saddle point have different nodes, aliases and rounding
+errors. They use the product of the moment generating functions even where the library uses a closed
+form or an enumeration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""One random composition, asked for delta(epsilon) and for epsilon(delta): does all that is known of it agree?
+"""One random composition: whether all known intervals for its delta(epsilon) and epsilon(delta)
+agree.
 
-At the epsilon of the first question and at both ends of the second, the answer is one interval around the true delta;
-the lines (`lines`), the lattice (`tilted`) and, where it is to be proved, ball arithmetic (`verdicts`) give others.
-Each pair of them must intersect, which for intervals is to say: no lower end is above an upper one.
+At the epsilon of the first question and at both ends of the second, the library's answer is one
+interval around the true delta; the lines (`lines`), the lattice (`tilted`) and, if it is to be
+proved, ball arithmetic (`verdicts`) give others. Each two of them must intersect: no lower end may
+be above an upper one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A campaign: its questions, its findings, and the journal of the blocks that are done."""
+"""A soundness campaign: its questions, its findings, and the journal of finished blocks."""
 
 from __future__ import annotations
 

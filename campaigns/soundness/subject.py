@@ -1,4 +1,6 @@
-"""The mechanisms that the campaign composes: each item is a line of Python, and what is true of it, for the oracles."""
+"""The mechanisms that the campaign composes, each as a line of Python, with facts about it for the
+oracles.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The verdict of ball arithmetic on an answer: inside, outside, open where its ball is too wide to tell, or vacuous."""
+"""The verdict of ball arithmetic on an answer: inside, outside, open if its ball is too wide to
+decide, or vacuous.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The laws of privacy losses as plain data: everything that a mechanism states about itself.
 
 A law names a family of losses with its parameters, `Atoms` lists the outcomes one by one, and a
-`Pair` has both orders. The room `loss` evaluates the moments and the privacy profile of each family
-(`Law.loss`).
+`Pair` has both orders. `dpcompose.loss` evaluates the moments and the privacy profile of each
+family (`Law.loss`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from dpcompose.values import Bound
 
 LEAST_WEIGHT = 1e-290
-"""The least weight that a mixture keeps; what is left out is part of every answer."""
+"""The least weight that a mixture keeps; the total of smaller ones is part of every bound."""
 LAST_EPSILON = 690.0
-"""Beyond it the atoms of a profile end."""
+"""The largest epsilon of an atom that represents a privacy profile."""
 
 
 class Law:
@@ -72,17 +72,21 @@ Laws = tuple[tuple[Pair, int], ...]
 
 
 def alike(law: Law) -> Laws:
-    """Return the losses of one attained law that is the same in both orders."""
+    """Return the losses of a mechanism that attains one law, the same in both orders."""
     return ((Pair(law, law), 1),)
 
 
 def bounded_by(law: Law, *attained: Pair, tight_alone: bool = False) -> Laws:
-    """Return one pair of `law` in both orders that is above the losses; `attained` are pairs that the mechanism has."""
+    """Return the pair of `law` in both orders, which dominates the losses; `attained` are pairs
+    that mechanisms attain.
+    """
     return ((Pair(law, law, False, attained, tight_alone), 1),)
 
 
 def symmetric(*laws: tuple[Law, int]) -> Laws:
-    """Return the losses of attained laws that are the same in both orders, with their counts."""
+    """Return the losses of a mechanism that attains these laws, each the same in both orders, with
+    their counts.
+    """
     return tuple([(Pair(law, law), times) for law, times in laws])
 
 
@@ -205,8 +209,8 @@ class Mixture(Law):
     """A public random choice among mixtures of normal distributions, each against N(0, 1).
 
     Args:
-        parts: (share, means, weights, weight_error) of each choice: its probability, the means in
-            units of the noise, their weights and the relative error of these.
+        parts: (share, means, weights, weight_error) of each choice: its probability `share`, the
+            means in units of the noise, their weights and the relative error of these.
         share_error: The relative error of the probabilities `share`.
         infinite_error: The probability mass that is left out.
     """

@@ -1,4 +1,6 @@
-"""New draws confirm a true certificate, however slowly, and no forged one; old certificates are checked as before."""
+"""New draws confirm true certificates and no forged ones; certificates of older versions are still
+verified.
+"""
 
 from __future__ import annotations
 

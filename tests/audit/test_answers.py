@@ -1,4 +1,6 @@
-"""Answers of any kind: two that a caller can tell apart are read apart, or the verdict names what was not read."""
+"""Answers of any type: the audit distinguishes all answers that a caller can, or its verdict names
+the unread part.
+"""
 
 from __future__ import annotations
 

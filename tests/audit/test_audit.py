@@ -1,4 +1,6 @@
-"""The loop: refutes what is broken, spares what is not, and no row chooses the stakes that it pays."""
+"""The audit loop refutes broken mechanisms and not correct ones, and no row influences the stakes
+on itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Published bugs by the defaults of an audit, the fast ones: refuted, and their mended twins not; all in the campaign."""
+"""Published bugs that are refuted quickly with default settings, and their corrected versions that
+are not; all are in the campaign.
+"""
 
 from __future__ import annotations
 

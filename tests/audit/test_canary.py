@@ -1,4 +1,6 @@
-"""One-run audits: the probability of right guesses against brute force, and both verdicts."""
+"""Audits of one training run: the probability of right guesses against brute force, and both
+verdicts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A certificate is re-checked without the mechanism; what was changed in it is refused, or is still true."""
+"""Certificates are verified without the mechanism; a changed one is refused, or is still true."""
 
 from __future__ import annotations
 

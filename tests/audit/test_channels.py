@@ -1,4 +1,6 @@
-"""What comes beside a noisy answer is bet on by itself: prints, standard error, each warning, each log record."""
+"""Side channels of a noisy answer are bet on separately: prints, standard error, each warning, each
+log record.
+"""
 
 from __future__ import annotations
 

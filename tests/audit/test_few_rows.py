@@ -1,4 +1,4 @@
-"""An audit may end after any number of rows; the last batch of a pair may be a single one."""
+"""An audit may end after any number of rows; the last batch of a pair may have a single row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Answers that come again: a generator of few states is found, and what is remembered is fixed before a batch."""
+"""Recurring answers: a random generator with few states is detected, and the stored answers are
+fixed before each batch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An interrupted audit goes on from its journal as if nothing had been, and its certificate is checked."""
+"""An interrupted audit continues from its journal with the same result, and its certificate is
+verified.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One place of a large answer tells the datum: it is found, and where nothing does, nothing is."""
+"""A single coordinate of a large answer that reveals the record is found, and without one nothing
+is found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a foreign call does is an outcome, and features see it."""
+"""Everything that an audited call does is part of its outcome, and features read it."""
 
 from __future__ import annotations
 

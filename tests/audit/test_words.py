@@ -1,4 +1,6 @@
-"""Verdicts are words that a person reads: which values, how often in either world, and never a code or a hash."""
+"""Verdicts in words: they state values and their frequency in either world, and never a code or a
+hash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever a call does in the process beside is an outcome, and the search finds datasets that a subject takes."""
+"""Calls in a separate process: whatever they do is part of the outcome, and datasets that a subject
+accepts are found.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Some of the zoo: broken ones are refuted, and their twins are not; all of it:
-`python -m campaigns.audit_zoo`.
+"""Some mechanisms of the zoo: broken ones are refuted, and their correct twins are not. All of
+them: `python -m campaigns.audit_zoo`.
 """
 
 from __future__ import annotations

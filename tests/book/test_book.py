@@ -1,4 +1,6 @@
-"""The book's statements: golden values, rounding up against ball arithmetic, and where the printed ones are wrong."""
+"""The book's statements: golden values, rounding up against ball arithmetic, and the cases where
+the printed ones are wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The lessons: their exercises are checked by computing, and their pages ask what the command asks."""
+"""The lessons: right answers are computed here, and the pages have the same exercises as the
+command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""docs/questions.md: every statement, example, remark and question of the text has its page and its call."""
+"""docs/questions.md: every statement, example, remark and question of the text has a page and a
+call.
+"""
 
 # ruff: noqa: RUF001 (Chinese punctuation)
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements by number: everything a face needs, and every bad value."""
+"""Statements by number: everything that command line and pages need, and every bad value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Every question to a composition with every bad value: the documented error, which names it; never an answer.
+"""Every method of a composition with every bad value raises the documented error, which names the
+argument.
 
-Read from the signatures: a new method is covered as it comes, and one whose parameter has a new name fails until its
-domain is written down here.
+The arguments are read from signatures: a new method is tested automatically, and a parameter with a
+new name fails until its domain is listed here.
 """
 
 from __future__ import annotations

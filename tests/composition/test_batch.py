@@ -1,4 +1,4 @@
-"""Many questions in one call: the single answers, whatever else is asked and in whichever order; and bad input."""
+"""Many questions in one call have the same answers as one by one, in any order; and bad input."""
 
 from __future__ import annotations
 

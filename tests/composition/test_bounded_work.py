@@ -1,4 +1,6 @@
-"""Hard questions end after a bounded amount of work, with an answer that is narrow, or as wide as it must be."""
+"""Hard questions end after a bounded amount of work, with a bound that is narrow or as wide as
+documented.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Calibration to what an attacker gains: the value found meets the target surely, hardly anything beyond it does."""
+"""Calibration to an attacker's success: the result certainly meets the target, and parameters
+slightly beyond it do not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A short campaign: all intervals meet, and the truth lies inside. The long one is `python -m campaigns.soundness`."""
+"""A short soundness campaign: all certified intervals meet and contain the truth. The long one is
+`python -m campaigns.soundness`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One of several mechanisms, chosen from the earlier answers: above each of them, and above every way to choose."""
+"""Adaptive choice among several mechanisms costs at least as much as each of them, and as every
+fixed choice.
+"""
 
 from __future__ import annotations
 

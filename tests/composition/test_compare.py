@@ -1,4 +1,6 @@
-"""The comparison of theorems: which apply, in what order, and that none is below the certified interval."""
+"""The comparison of theorems: which ones apply, in which order, and that none is below the
+certified interval.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No answer is above what elementary theorems say; the theorems are worked out here, apart from the library."""
+"""No certified bound is above elementary theorems, which are implemented here independently of the
+library.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A short campaign over parameters ten orders apart. The long one is `python -m campaigns.extremes`."""
+"""A short campaign over parameters ten orders of magnitude apart. The long one is `python -m
+campaigns.extremes`.
+"""
 
 from __future__ import annotations
 

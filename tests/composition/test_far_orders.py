@@ -1,4 +1,6 @@
-"""Renyi orders so large that a last digit of a loss moves the moment by more than it is: they know nothing."""
+"""Renyi orders so large that a rounding error of one loss changes the moment by more than its value
+give no information.
+"""
 
 import itertools
 import math

@@ -1,4 +1,6 @@
-"""Freely oriented rounds: never below the best adversary, who is found by walking all of its choices exactly."""
+"""Rounds with adversarial orientation: the bound is never below the best adversary, found by
+exhaustive search.
+"""
 
 from __future__ import annotations
 

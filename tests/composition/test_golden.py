@@ -1,7 +1,7 @@
-"""The golden values that compositions cover: every interval contains its value, and is as narrow as promised.
+"""Certified intervals contain the golden values of compositions and are as narrow as promised.
 
-The parameters of the table are exact decimals and the library's are doubles, which moves a value by less than 1e-12 of
-itself; what is true at the doubles is the business of oracles.
+The table's parameters are exact decimals and the library's are doubles, which changes a value by
+less than 1e-12 of itself; the truth at the doubles is tested by the oracles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Groups: golden values, closed forms, exact chains of finite pairs, and the laws that every group keeps."""
+"""Group privacy of compositions: golden values, closed forms, exact chains of finite pairs, and
+laws of groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A history that grows: the answer of a fresh question, to the last bit, and around the truth."""
+"""A growing history has the same bound, to the last bit, as a computation from scratch, and the
+bound contains the truth.
+"""
 
 from __future__ import annotations
 

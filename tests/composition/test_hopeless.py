@@ -1,4 +1,4 @@
-"""Theorems are asked where they may win, and only there."""
+"""Alternative theorems are evaluated only where they may improve the bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""P[loss > epsilon] contains the truth: closed normal tails, exact binomial sums, and delta's own bounds."""
+"""P[loss > epsilon] contains the truth: closed normal tails, exact binomial sums, and bounds from
+delta.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A billion copies keep their digits, at the cost of a thousand."""
+"""A composition of a billion copies is as accurate as one of a thousand, at the same cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adjacencies and orientations by name, and the keyword of a number."""
+"""Adjacencies and orientations can be passed by name, and numbers must be passed by keyword."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The options of a question: declared once, shown everywhere, and no other keyword is taken."""
+"""The options of a question are declared once, shown in every signature, and no other keyword is
+accepted.
+"""
 
 from __future__ import annotations
 

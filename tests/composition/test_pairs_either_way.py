@@ -1,4 +1,6 @@
-"""A pair that lies either way round where a record is replaced: alone its truth is the larger of both orders."""
+"""A pair that may have either order when a record is replaced: for one run the truth is the larger
+of both orders.
+"""
 
 import math
 import warnings

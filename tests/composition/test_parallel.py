@@ -1,4 +1,6 @@
-"""Disjoint people: the truth is written out as joint distributions of all cells, and both naive rules fail."""
+"""Parallel composition: the truth is computed from joint distributions of all cells, and both naive
+rules are wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A part that costs almost nothing changes almost nothing: ends from some of the parts, and some of the samples."""
+"""A part of negligible cost has negligible effect: bounds from some of the parts, and with some of
+the samples.
+"""
 
 from __future__ import annotations
 

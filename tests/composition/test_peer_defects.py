@@ -1,4 +1,6 @@
-"""Inputs on which other accountants return a wrong number: here the right one, between two ends."""
+"""Inputs on which other privacy accountants return wrong numbers: here the bounds contain the right
+one.
+"""
 
 from __future__ import annotations
 

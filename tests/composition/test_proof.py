@@ -1,4 +1,6 @@
-"""proof=True: fast and proved intervals meet, the proved one holds the truth, and what is not proved is refused."""
+"""proof=True: float and ball-arithmetic intervals meet, the latter contains the truth, and
+unsupported cases are refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The same bits in every order, process and number of threads. The long campaign is `python -m campaigns.repeated`."""
+"""Results are bit-identical in every order, process and number of threads. The long campaign is
+`python -m campaigns.repeated`.
+"""
 
 from __future__ import annotations
 

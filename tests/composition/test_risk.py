@@ -1,4 +1,4 @@
-"""What an attacker gains: golden values, the definitions played out on finite pairs, laws, bad input."""
+"""An attacker's success: golden values, definitions evaluated on finite pairs, laws, bad input."""
 
 from __future__ import annotations
 

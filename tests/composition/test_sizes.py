@@ -1,4 +1,4 @@
-"""Losses that hold for data of one size are asked about no other: not for groups, and not on a sample."""
+"""Losses that hold for one data set size are not used for groups or on samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parts with a Renyi curve: the smaller of the upper ends, and lower ends that one mechanism attains."""
+"""Parts with a Renyi curve: the upper end is the smallest known, and mechanisms attain the lower
+end.
+"""
 
 from __future__ import annotations
 

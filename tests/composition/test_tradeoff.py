@@ -1,4 +1,6 @@
-"""Trade-off functions of compositions: golden values, closed forms in balls, exact ones of finite pairs, laws."""
+"""Trade-off functions of compositions: golden values, closed forms in ball arithmetic, exact finite
+pairs, laws.
+"""
 
 from __future__ import annotations
 

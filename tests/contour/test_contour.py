@@ -1,4 +1,6 @@
-"""The line may be drawn anywhere: for every family of losses, brackets from different lines enclose one value."""
+"""Any contour is valid: for every family of losses, the bounds from different lines enclose the
+same value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Values and their inverses at the edges: beyond the largest loss, next to certainty, and where nothing is proved."""
+"""Values and their inverses in extreme cases: beyond the largest loss, close to probability 1, and
+where no proof succeeds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Orders near the saddle point: short, inside their range, close, and found wherever a question may lead."""
+"""Orders close to the saddle point have few digits, are in range and accurate, and are found for
+extreme questions.
+"""
 
 from __future__ import annotations
 

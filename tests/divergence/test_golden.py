@@ -1,4 +1,6 @@
-"""golden.json, to 12 digits: what can be written as distributions is computed here from the definitions alone."""
+"""Golden values of divergences to 12 digits, computed here from the definitions for the
+distributions in golden.json.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remark 3.1 on mechanisms that are known."""
+"""The smallest epsilon of Remark 3.1 for mechanisms with known answers."""
 
 from __future__ import annotations
 

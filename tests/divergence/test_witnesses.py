@@ -1,4 +1,4 @@
-"""Lemmas 3.17 and 3.18: the witnesses, checked without the code that made them."""
+"""Lemmas 3.17 and 3.18: the witnesses are checked independently of the code that computes them."""
 
 from __future__ import annotations
 

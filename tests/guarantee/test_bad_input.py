@@ -1,4 +1,4 @@
-"""Every public call of the room with every bad value: the documented error, never a number."""
+"""Every public function of `dpcompose.guarantee` with every bad value raises the documented error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an argument is at the end of its domain there is an answer, or an error that names it."""
+"""At the ends of an argument's domain there is an answer, or an error that names the argument."""
 
 from __future__ import annotations
 

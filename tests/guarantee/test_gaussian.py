@@ -1,4 +1,6 @@
-"""The Gaussian closed form: sandwiched by ball arithmetic, and the assumption it makes about erfcx."""
+"""The Gaussian closed form is compared with ball arithmetic, and its assumption about erfcx is
+tested.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Group privacy: the three bounds, and the tight one against every kink of the iterated trade-off function."""
+"""Group privacy: the three bounds, and the tight one against every kink of the iterated trade-off
+function.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Optimal composition of different promises: sandwiched by the enumeration of all signs in ball arithmetic."""
+"""Optimal composition of different guarantees is compared with an enumeration of all signs in ball
+arithmetic.
+"""
 
 from __future__ import annotations
 

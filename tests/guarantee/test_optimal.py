@@ -1,4 +1,4 @@
-"""Optimal composition of equal promises: sandwiched by ball arithmetic at the doubles themselves."""
+"""Optimal composition of equal guarantees is compared with ball arithmetic at the exact doubles."""
 
 from __future__ import annotations
 

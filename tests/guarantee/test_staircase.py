@@ -1,4 +1,6 @@
-"""Optimal composition cell by cell: every float bound against ball arithmetic, and the fixed point below it."""
+"""Optimal composition between neighboring losses: every float bound against ball arithmetic, and
+the fixed-point numbers used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trade-off functions: golden values, and the dual of a profile against its closed form."""
+"""Trade-off functions: golden values, and the dual of a privacy profile against its closed form."""
 
 from __future__ import annotations
 

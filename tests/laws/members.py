@@ -1,7 +1,8 @@
-"""The table: one line for every building block, from which all suites of laws draw.
+"""The table of mechanisms from which all law tests draw, one line for each.
 
-A member is built from a size, about the loss of one answer (twice the size, half the noise), and a variant, an integer
-that chooses among its other parameters. Draws are the same every time; a failure prints them and how to repeat it.
+A member is made from a size, about the loss of one answer (twice the size, half the noise), and a
+variant, an integer that chooses its other parameters. Draws are reproducible; a failure prints them
+and how to repeat it.
 """
 
 from __future__ import annotations

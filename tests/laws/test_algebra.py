@@ -1,4 +1,6 @@
-"""A composition is a multiset: how it is written changes nothing; asking twice gives the same answer, bit for bit."""
+"""A composition is a multiset: notation does not matter, and repeated questions have bit-identical
+answers.
+"""
 
 from __future__ import annotations
 

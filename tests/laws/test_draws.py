@@ -1,4 +1,4 @@
-"""The draws of the laws: a law that does not hold is refuted by them."""
+"""The draws for the laws are sufficient: they refute laws that do not hold."""
 
 from __future__ import annotations
 

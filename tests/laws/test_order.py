@@ -1,4 +1,6 @@
-"""What must never fall: cost in less noise, in more mechanisms, in a smaller epsilon or delta, in a larger change."""
+"""Monotonicity: the cost does not decrease with less noise, more mechanisms, a smaller epsilon or
+delta, or a larger change.
+"""
 
 from __future__ import annotations
 

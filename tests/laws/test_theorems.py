@@ -1,4 +1,4 @@
-"""The theorems around a composition agree with its certified answers: none is below the lower end."""
+"""Theorems about a composition agree with its certified bounds: none is below the lower end."""
 
 from __future__ import annotations
 

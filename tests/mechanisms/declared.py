@@ -1,5 +1,8 @@
-"""What follows from the declarations of parameters: written by `python -m tests.mechanisms.declared`, and compared by
-`test_declarations.py` with `tests/data/declarations.json`, which was written before parameters were declared."""
+"""Everything that follows from the declared parameters of mechanisms, as JSON.
+
+`python -m tests.mechanisms.declared` writes it; `test_declarations.py` compares it with
+`tests/data/declarations.json`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random allocation: check values, another method, the laws of the family, refusals."""
+"""Random allocation: golden values, an independent method, laws of the family, refusals."""
 
 from __future__ import annotations
 

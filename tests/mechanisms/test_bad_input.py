@@ -1,7 +1,9 @@
-"""Every building block with every bad value: the documented error, which names parameter and domain; never a value.
+"""Every mechanism with every bad value raises the documented error, which names the parameter and
+its domain.
 
-The calls are read from the signatures, the domains belong to the names, or for a new name to the role that its
-mechanism declares: a new building block is covered as it comes, once the table of the laws has an entry for it.
+Calls are read from signatures. The domain of a parameter follows from its name, or for a new name
+from its declared role, so a new mechanism is tested automatically once it is in the table of the
+laws.
 """
 
 from __future__ import annotations

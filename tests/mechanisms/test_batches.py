@@ -1,4 +1,4 @@
-"""Batches of a fixed size: check values, both ends against independent computations, refusals."""
+"""Batches of a fixed size: golden values, both ends against independent computations, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The short version of campaigns.mechanisms: a few cases of every family, and controls that are caught."""
+"""A short version of campaigns.mechanisms: a few cases of every family, and wrong controls that
+must be detected.
+"""
 
 from __future__ import annotations
 

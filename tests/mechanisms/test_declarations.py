@@ -1,4 +1,6 @@
-"""All that follows from the declaration of a mechanism's parameters: text, plan, event, JSON, readings and errors."""
+"""Everything that follows from a mechanism's declared parameters: text, plan, event, JSON,
+conservative readings and errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Many different Gaussians are added up at once: the sum is exact to the digits it claims, and nothing else changes."""
+"""Many different Gaussians are added in one pass: the sum is as accurate as claimed, and no result
+changes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All check values of mechanisms: each row is a question, with its interval and its width.
+"""Golden values of mechanisms: each row is a question with an interval and its width.
 
-The values were computed without the library, and are good to one unit of their last digit. A row of a class that is not
-offered yet waits by name: once the class is offered the row has to hold.
+The values were computed without the library and are accurate to one unit of their last digit. A row
+of a class that does not exist yet is skipped by name; once the class exists the row must hold.
 """
 
 from __future__ import annotations

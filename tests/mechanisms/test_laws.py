@@ -1,4 +1,4 @@
-"""The laws that mechanisms state: plain data, with the losses that the rooms above know of them."""
+"""The laws that mechanisms state: plain data, and the losses computed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local randomizers and staircase noise: golden values, and answers against exact enumeration."""
+"""Local randomizers and staircase noise: golden values, and bounds against exact enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Correlated noise: sensitivities against every pattern in exact fractions, conventions, laws and refusals."""
+"""Correlated noise: sensitivities against every pattern in exact fractions, conventions, laws and
+refusals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Mixtures of Gaussians and capped batches: check values, laws, published values of others, refusals."""
+"""Mixtures of Gaussians and capped batches: golden values, laws, published values of others,
+refusals.
+"""
 
 from __future__ import annotations
 

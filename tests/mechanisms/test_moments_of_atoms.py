@@ -1,4 +1,6 @@
-"""Renyi divergences where the atoms have an infinite loss and the mechanism has none, against high precision."""
+"""Renyi divergences of mechanisms without infinite losses that are represented by atoms with one,
+against high precision.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Values that the tests of other libraries hold, and what their papers' formulas say: never above them.
+"""Bounds are never above the values in other libraries' tests, or those of their papers' formulas.
 
-dp-accounting: rdp_privacy_accountant_test.py. JAX Privacy: matrix_factorization/sensitivity_test.py.
+dp-accounting: rdp_privacy_accountant_test.py. JAX Privacy:
+matrix_factorization/sensitivity_test.py.
 """
 
 from __future__ import annotations

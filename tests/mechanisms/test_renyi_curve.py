@@ -1,4 +1,6 @@
-"""Renyi curves: tables and functions, alone and beside losses, held against mechanisms that have the curve."""
+"""Renyi curves: tables and functions, alone and composed with losses, against mechanisms that have
+the curve.
+"""
 
 from __future__ import annotations
 

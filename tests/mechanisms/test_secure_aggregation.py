@@ -1,4 +1,6 @@
-"""Sums of discrete Gaussian noises: the Renyi divergences of exact convolutions are below the bound."""
+"""Sums of discrete Gaussian noises: the Renyi divergences of exact convolutions are below the
+bound.
+"""
 
 from __future__ import annotations
 

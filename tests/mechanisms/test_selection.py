@@ -1,4 +1,6 @@
-"""Selection: the theorem on noisy maxima, executed; golden values; what is refused, and what is charged."""
+"""Private selection: the theorem on noisy maxima evaluated on examples, golden values, refusals and
+charges.
+"""
 
 from __future__ import annotations
 

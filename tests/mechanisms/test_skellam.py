@@ -1,4 +1,4 @@
-"""Skellam noise against modified Bessel functions in balls."""
+"""Skellam noise against modified Bessel functions in ball arithmetic."""
 
 from __future__ import annotations
 

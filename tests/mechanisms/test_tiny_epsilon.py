@@ -1,4 +1,4 @@
-"""Mechanisms of a tiny epsilon: answered at once, and with the truth inside."""
+"""Mechanisms with a tiny epsilon are evaluated quickly, and the bounds contain the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Trees over the steps of a run: sensitivities against every pattern, check values, laws."""
+"""Tree aggregation over the steps of a run: sensitivities against every pattern, golden values,
+laws.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers with two ends, rounding outward, and what a certificate says."""
+"""Certified bounds: two ends, outward rounding, and the content of certificates."""
 
 from __future__ import annotations
 

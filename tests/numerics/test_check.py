@@ -1,4 +1,4 @@
-"""Guards let through exactly their domain."""
+"""Argument checks accept exactly their domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Numbers with errors: two digits of the error, rounded up, and the same last place for the number."""
+"""The text of a number with its error: two digits of the error, rounded up, and the same last
+decimal for the number.
+"""
 
 from __future__ import annotations
 

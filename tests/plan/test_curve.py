@@ -1,4 +1,4 @@
-"""The growth of epsilon: its abscissa counts what the plan says, and ends with the whole of it."""
+"""The growth of epsilon: its abscissa counts what the plan states, and ends with the whole plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of everybody: rate 1 is the mechanism itself, in every question a plan can ask."""
+"""A Poisson sample of rate 1 is the mechanism itself, for every question about a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan files: what is read is what was written, and every mistake is named with its place."""
+"""Plan files: reading returns what was written, and every mistake is reported with its location."""
 
 from __future__ import annotations
 

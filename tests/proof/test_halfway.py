@@ -1,4 +1,6 @@
-"""Proofs on the line at Re t = -1/2 against lines to the right of 0, and where only that line is narrow."""
+"""Proofs on the line Re t = -1/2 against lines to the right of 0, and cases in which only the
+former is narrow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pieces of the proof engine, each against something that does not share its formulas."""
+"""The parts of the ball-arithmetic engine, each against a computation that does not share its
+formulas.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Conditions of one row, and what they are, by Python: whether an engine reads what was said."""
+"""Random row conditions with their values computed in Python, to compare with the values on each
+engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Engines for releases: DuckDB always, one PostgreSQL server and one Spark session for all tests, where they exist."""
+"""Fixtures for the engines of releases: DuckDB always; one PostgreSQL server and one Spark session
+for all tests, if available.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The tables that the statements of `tests/data/statements` ask, and how they are judged.
+"""The tables that the statements of `tests/data/statements` query, and the comparison of their
+answers.
 
     python -m tests.release.statements [WORD]
 
-counts how many are answered as DuckDB answers the plain query, and how many of the others are refused before a charge.
+counts how many statements are answered as DuckDB answers the plain query, and how many others are
+refused before a charge.
 """
 
 from __future__ import annotations

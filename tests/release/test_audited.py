@@ -1,4 +1,6 @@
-"""Releases as subjects of an audit: what is drawn, and that a design that is not the charged one is refuted."""
+"""Releases are audited by betting: correct designs are not refuted, and a design other than the
+charged one is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short versions of the campaigns; the long ones are commands (docs/release.md)."""
+"""Short versions of the campaigns on releases; the long ones are commands (docs/release.md)."""
 
 from __future__ import annotations
 

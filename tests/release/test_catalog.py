@@ -1,4 +1,4 @@
-"""Catalogs: the ends that a keeper knows, and the public tables that may be joined by name."""
+"""Catalogs: column ranges stated by the keeper, and public tables that may be joined by name."""
 
 from __future__ import annotations
 

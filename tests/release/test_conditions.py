@@ -1,4 +1,4 @@
-"""Conditions of conditions mean on every engine what they mean in Python, NULL included."""
+"""Nested conditions have the same values on every engine as in Python, including NULL."""
 
 from __future__ import annotations
 

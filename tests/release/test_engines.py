@@ -1,4 +1,6 @@
-"""The same questions on DuckDB, PostgreSQL and Spark give the same exact aggregates, integer for integer."""
+"""The same questions have equal exact aggregates on DuckDB, PostgreSQL and Spark, integer for
+integer.
+"""
 
 from __future__ import annotations
 

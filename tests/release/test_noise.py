@@ -1,4 +1,6 @@
-"""Noise: its price is within what was typed, what is charged is what runs, and its error is what is stated."""
+"""The noise of releases: its price is within the typed spend, the charged mechanism is the one that
+runs, and its error is as stated.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One person with one table: `release.open`, its budget beside the file, and a sentence for each bad input."""
+"""`release.open`: a session for one person with one table, its budget beside the file, and a clear
+error for each bad input.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"columns": {"clinic": (str, 3)}}, "a text"),
     ({"columns": 3}, "a mapping"),
     ({"max_rows_per_person": 0}, "1"),
-    ({"source": pa.table({"patient": [1]})}, "A frame has no place"),
+    ({"source": pa.table({"patient": [1]})}, "A frame has no path"),
     ({"source": 3, "name": "three", "ledger": "three.ledger"}, "Spark frame"),
 ]
 

@@ -1,4 +1,6 @@
-"""Parts of a table: every unit is in one, and the largest part's spending counts."""
+"""Partitions of a table: every unit is in one part, and the budget is charged the largest part's
+spending.
+"""
 
 from __future__ import annotations
 

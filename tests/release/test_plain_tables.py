@@ -1,4 +1,6 @@
-"""What may be asked is a plain table: in any other expression one unit's rows decide what others' rows become."""
+"""Only plain tables may be queried: in views and other expressions one unit's rows can affect the
+rows of others.
+"""
 
 from __future__ import annotations
 

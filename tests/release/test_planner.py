@@ -1,4 +1,6 @@
-"""Statements: what is private in them, what is computed of noisy numbers, and the ends of what comes out."""
+"""SQL statements: which parts are private, what is computed from noisy numbers, and the confidence
+intervals of the result.
+"""
 
 from __future__ import annotations
 

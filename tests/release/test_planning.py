@@ -1,4 +1,4 @@
-"""How many counting queries."""
+"""The number of counting queries that can be answered to an accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Variances, ratios, ranks, tops and the like: their exact integers, prices, intervals, errors and faces."""
+"""Variances, ratios, quantiles, top groups and other questions: exact integers, prices, intervals,
+errors and displays.
+"""
 
 from __future__ import annotations
 

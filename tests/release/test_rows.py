@@ -1,4 +1,6 @@
-"""No row is an error, or decides how another one is read: what an engine holds beyond what an answer can."""
+"""No row raises an error or changes how another row is read, even where an engine holds values that
+Python cannot.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that are asked together have the integers that each has alone."""
+"""Questions asked in one batch have the same exact integers as each asked alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scope holds for one unit and one bound; a request is answered once, by its own numbers, whoever asks when."""
+"""A scope has one unit and one bound, and each request is answered once, also under concurrency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sessions: charge, then look, then draw; never twice; and nothing said besides."""
+"""Sessions charge, then read data, then draw noise, never twice, and errors and output reveal
+nothing else.
+"""
 
 from __future__ import annotations
 

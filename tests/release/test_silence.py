@@ -1,4 +1,6 @@
-"""Warnings are off in every thread that asks an engine, and as they were once the last has ended."""
+"""Library warnings are off in every thread that runs a query, and restored when the last one has
+finished.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sparse vectors: one charge when opened, closed by the last answer above, and nothing to resume."""
+"""The sparse vector technique: charged once when opened, closed by the last answer "above", and
+never resumed.
+"""
 
 from __future__ import annotations
 

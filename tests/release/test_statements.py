@@ -1,4 +1,6 @@
-"""The statements of `tests/data/statements`: answered with the numbers of the plain query, or refused for nothing."""
+"""The statements of `tests/data/statements` are answered with the numbers of the plain query, or
+refused without a charge.
+"""
 
 from __future__ import annotations
 

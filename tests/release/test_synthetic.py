@@ -1,5 +1,8 @@
-"""Marginals measured in rounds, and synthetic data: what is charged, what is drawn, what comes out; with a stand-in
-for the graphical model, which sees released numbers alone (the real one: tests/interop/test_marginals.py)."""
+"""Marginals measured in rounds, and synthetic data: charge, noise and results.
+
+The graphical model is replaced by a stand-in, since it sees only released numbers (the real one:
+tests/interop/test_marginals.py).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources, odd data and bad input: one clear error, or a defined answer."""
+"""Sources, unusual data and bad input give one clear error or a defined answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Transformed tables: what would break stability is refused, and no unit moves more than is charged."""
+"""Transformations of tables: those that would break stability are refused, and no unit changes an
+aggregate more than is charged.
+"""
 # ruff: noqa: PLW0108, RUF001
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Every function of the table has the values of exact Python on every row, and a public table of any size is joined."""
+"""Every allowed function has the value of exact Python on every row, and public tables of any size
+can be joined.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where the database keeps units unique nothing is sorted and left out; where it might not, rows are bounded."""
+"""If the database enforces unique units, no rows are sorted or left out; otherwise rows are
+bounded.
+"""
 
 from __future__ import annotations
 

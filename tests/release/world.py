@@ -1,4 +1,4 @@
-"""Small worlds to ask: a table in memory, a ledger, a session."""
+"""Small examples for tests: a table in memory, a ledger, a session."""
 
 from __future__ import annotations
 

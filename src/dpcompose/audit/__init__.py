@@ -1,4 +1,6 @@
-"""The audit of a claim by betting on fair coins: refuted, not refuted, or certified."""
+"""Audits of privacy claims by betting on fair coins; the verdict is refuted, not refuted, or
+certified.
+"""
 
 from dpcompose.face import face
 

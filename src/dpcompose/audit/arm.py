@@ -27,7 +27,7 @@ from dpcompose.audit.outcome import Outcomes, Reals
 from dpcompose.audit.stakes import Cells, Stakes, hopes, stakes, twin_stakes
 
 MOST_LOOKS = 1 << 21
-"""Members times rows up to which the wealth is compared with its goal after every row."""
+"""The wealth is compared with its goal after every row if members times rows is at most this."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def step(
         coins: The coin of each row.
         places: For each member, the cell index of each row.
         goal: Natural logarithm of the wealth at which to stop.
-        new: Whether each row's answer has not occurred before.
+        new: For each row, whether its answer has not occurred before.
     """
     rows = len(coins)
     ends = np.arange(0, rows, max(1, len(members) * rows // MOST_LOOKS))[1:]
@@ -133,17 +133,17 @@ def tally(coins: NDArray[np.uint8], places: NDArray[np.intp], cells: int) -> NDA
 
 
 FIRST, SHARE, FINE, FEW, TEACHING = 24, 8, 20, 1 << 14, 8
-"""Rows of a batch: FIRST, then 1 / SHARE of the past, 1 / FINE below FEW, 1 / TEACHING without bets."""
+"""Rows of a batch: FIRST, or past rows over SHARE, FINE (below FEW), TEACHING (without bets)."""
 MANY = 12
 """The most features bet on at once; pairs with more have larger batches, as features take time."""
 KEPT = 1 << 18
-"""The number of past outcomes stored, by which cells are recomputed; later rows are only counted."""
+"""The number of past outcomes that are stored to recompute cells; later rows are only counted."""
 WORLDS = (1.0, 2.0, 3.0)
-"""The cuts of the feature that remembers answers: met in no world, in world 0, in world 1, in both."""
+"""The cuts of the feature `Memory`: answer seen in no world, world 0, world 1, both."""
 HOPE = 2.0
 """The projected log gain below which no bets on a feature are computed."""
 STARTS, FEATURES, AFTER = (24, 192, 1536, 12288), 2, 512
-"""Rows at which cells are frozen for the lower bound, features each time; rows at which events are."""
+"""Rows at which cells are frozen for the lower bound, features then, rows for tested events."""
 IDLE = 0.1
 """The prior weight of betting on no feature."""
 LIGHTEST = WEIGHTS >> 12
@@ -233,8 +233,8 @@ class Arm:
         features: The features to bet on; None for the built-in ones that suit the past outcomes.
         learners: Algorithms that fit further features to past outcomes and coins.
         seen: The record of earlier answers; None for none.
-        worth: The log evidence below which no bets are placed: of many pairs, some have evidence by
-            chance.
+        worth: The log evidence below which no bets are placed, since with many pairs some show
+            evidence by chance.
         bounded: Whether cells are frozen for the lower bound.
         rows: The number of past rows.
         books: The counts of past rows for each feature.
@@ -267,7 +267,9 @@ class Arm:
             self.books.append(Book(self.seen.feature, Cells(WORLDS), counts))
 
     def freeze(self) -> None:
-        """Freeze the cells of features before the next batch, once there are enough rows."""
+        """Fix the cells of some features for the lower bound on epsilon, once there are enough
+        rows.
+        """
         for start in STARTS:
             if self.bounded and start <= self.rows and start not in self.frozen:
                 leaders = sorted(self.books, key=lambda book: -book.hope(self.points))[:FEATURES]
@@ -277,7 +279,7 @@ class Arm:
 
     @property
     def watched(self) -> dict[str, list[Book]]:
-        """All books whose counts grow, by their use."""
+        """All books whose counts are updated, grouped by their use."""
         frozen = [each.book for start in self.frozen.values() for each in start]
         return {"books": self.books, "frozen": frozen, "events": self.events}
 

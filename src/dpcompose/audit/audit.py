@@ -134,8 +134,8 @@ def audit(
 def _result(
     game: Game, journal: Journal, subject: Source, alpha: float, keeps: bool | None
 ) -> AuditResult:
-    """The result of a finished game; `keeps` is whether the declared law is certified to keep the
-    claim, None if no law is declared.
+    """The result of a finished game; `keeps` is whether the declared law is certified to satisfy
+    the claim, None if no law is declared.
     """
     game.ladder.climb(game.arms)
     proof = written.sealed(
@@ -170,7 +170,7 @@ LAWS: dict[tuple[bool | None, bool], str] = {
     (True, True): f"{KEPT}, and the code does not: one of them, or dpcompose, is wrong",
     (True, False): f"{KEPT}; of the law, not of the code that draws from it",
 }
-"""What a result says of the declared law, by whether it keeps the claim and whether that is refuted."""
+"""Remarks on the declared law, by whether it satisfies the claim and the claim is refuted."""
 
 
 def _restored(game: Game, journal: Journal, subject: Source) -> None:
@@ -204,8 +204,9 @@ def play(
         ends: The deadline, on the clock of `time.monotonic`.
         progress: Called with the state after each batch.
     """
-    each = 0.0  # seconds of a row, as the last batch had it
-    # Of an interruption the rows in flight are lost before their coins are looked at; the verdict at that time stands.
+    each = 0.0  # seconds for each row in the last batch
+    # An interruption discards the outcomes of the current batch before their coins are used; the
+    # verdict at that time is valid.
     with suppress(KeyboardInterrupt, ExhaustedError):
         while (
             game.samples < most

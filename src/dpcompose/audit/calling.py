@@ -36,11 +36,11 @@ from dpcompose.audit.outcome import LOOKED, TEXT, TIMEOUT, Outcome, Reader, text
 WATCHED = 32
 """The number of first calls around which the global random states are reseeded and compared."""
 IMPORTING = 60.0
-"""Seconds for an import within a call: an interrupted one would leave a library half loaded."""
+"""The seconds allowed for an import within a call; interrupted, it would stay incomplete."""
 MOST_FILES = 256
 """Files and folders below the working folder that are watched."""
 CHANNELS = ("printed", "errors", "warned", "logged", "surroundings")
-"""The side channels beside an answer; once a call has used one, it is read after every call."""
+"""The side channels of a call; once a call has used one, it is read after every call."""
 
 
 class TooLong(BaseException):
@@ -93,7 +93,7 @@ class Calls:
         handler at its end.
         """
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
-        # Else a batch would go on from the states at the end of the last one, which are those at its beginning.
+        # Without reseeding, each batch would start from the same restored states.
         random.seed()
         np.random.seed()  # noqa: NPY002
         main = threading.current_thread() is threading.main_thread()
@@ -141,7 +141,8 @@ class Calls:
             return Outcome.of(failure=TIMEOUT)
         finally:
             if os.getpid() != process:
-                # The subject forked, and this is the copy: it ends here, or two audits would go on.
+                # The subject forked, and this is the child process; it must end here, or two audits
+                # would continue.
                 os._exit(0)
         took = time.perf_counter() - begins
         if watched:
@@ -186,8 +187,8 @@ class Calls:
         return heard
 
     def _timed(self, call: Callable[[Any], Any], argument: Any) -> tuple[float | Reader, str, str]:
-        """The answer or the exception of a call as it is read, within the time limit; of an
-        exception also its class name and its text.
+        """The reader of a call's answer or exception, within the time limit; for an exception also
+        its class name and its text.
         """
         main = threading.current_thread() is threading.main_thread()
         if main:
@@ -198,7 +199,7 @@ class Calls:
             except TooLong:
                 raise
             except BaseException as error:
-                # In a process of its own nobody interrupts but the subject.
+                # In a separate process only the subject itself can raise KeyboardInterrupt.
                 if isinstance(error, KeyboardInterrupt) and self.output < 0:
                     raise
                 return Reader.of(error), type(error).__name__, text_of_error(error)[:TEXT]
@@ -295,7 +296,7 @@ def _warning_parts(warning: warnings.WarningMessage) -> dict[str, Any]:
 
 
 def _logged_parts(record: logging.LogRecord, message: str) -> dict[str, Any]:
-    """Everything that a handler of logs can write of a record, but times and processes."""
+    """Everything that a log handler can write of a record, except times and process identifiers."""
     extra = {name: each for name, each in vars(record).items() if name not in _RECORD}
     text = f"{record.levelname} {record.name}: {message}"
     error = record.exc_info[1] if record.exc_info else None
@@ -304,11 +305,11 @@ def _logged_parts(record: logging.LogRecord, message: str) -> dict[str, Any]:
 
 
 _RECORD = frozenset([*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"])
-"""The attributes that every record has."""
+"""The attributes that every log record has."""
 
 
 def _reading(value: Any) -> float | Reader:
-    """An answer as it is read; a coroutine or asynchronous generator is run first."""
+    """A reader of an answer; a coroutine or asynchronous generator is run first."""
     if type(value) is float:
         return value
     if isinstance(value, Awaitable | AsyncIterator):
@@ -379,7 +380,7 @@ class Home:
 
     @classmethod
     def of(cls, function: object) -> Home | None:
-        """The source file of a function; None if no module of the user's has it under a name."""
+        """The source file of a function; None if it is no named function of a user module."""
         for spec in _specs_of_user():
             for name, value in vars(sys.modules[spec.name]).items():
                 if value is function:
@@ -407,7 +408,9 @@ def _specs_of_user() -> list[ModuleSpec]:
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("dpcompose", "__main__"):
             continue
-        with contextlib.suppress(ValueError, ImportError):  # what is no module, or a script
+        with contextlib.suppress(
+            ValueError, ImportError
+        ):  # entries that are no modules, and scripts
             spec = find_spec(name)
             origin = "" if spec is None or spec.name != name else spec.origin or ""
             library = any(Path(origin).is_relative_to(path) for path in libraries)

@@ -1,11 +1,12 @@
 """Audit of one training run: canaries are included by fair coins, and the coins are guessed from
 scores of the result.
 
-Theorem (the least mass below a tail). Let c of m canaries be guessed, N of the guesses right, S_t =
+Theorem. Let c of m canaries be guessed, N of the guesses right, S_t =
 P(N >= t), and let the run be f-DP with T = 1 - f. For each canary compare the run with the one in
 which only its coin is flipped: a right guess of N >= t becomes a wrong one of N >= t - 1. The mean
 over canaries and coins, since T is concave, gives
-  A_t <= m T(B_{t-1} / m),  A_t = sum over i >= t of i P(N = i),  B_t = sum over i >= t of (c - i) P(N = i).
+  A_t <= m T(B_{t-1} / m),  A_t = sum over i >= t of i P(N = i),  B_t = sum over i >= t of (c - i)
+  P(N = i).
 With g the inverse of T, A_t = t S_t + sum over i > t of S_i and B_t = c S_t - A_t, that is
   S_{t-1} >= (m g(A_t / m) + S_t + sum over i > t of S_i) / (c - t + 1).
 The right side increases with every S_i of i >= t, so the least S_v, then the least S_{v-1}, and so
@@ -38,7 +39,7 @@ from dpcompose.values import Bound
 FEWEST, LARGEST, LARGEST_MU = 8, 30.0, 16.0
 """The smallest number of guesses, and the largest epsilon and mu that are searched."""
 MARGIN, SLACK = 1 + 1e-6, 1 + 1e-9
-"""Factors above the relative errors of the delta term's masses and of the recursion."""
+"""Safety factors above the relative errors of the delta term's masses and of the recursion."""
 MAIN = 0.95
 """The fraction of alpha for the most promising number of guesses; others divide the remainder."""
 STEPS = 24
@@ -125,7 +126,7 @@ def canaries(
 
     claimed = pvalues(epsilon) if epsilon <= LARGEST else dict.fromkeys(tried, 1.0)
     best = min(claimed, key=lambda guesses: claimed[guesses])
-    # The probability grows with epsilon: what refutes one epsilon refutes every smaller one.
+    # The probability grows with epsilon, so a refutation of one epsilon refutes every smaller one.
     low = _largest(
         lambda each: any(
             _refuted(alpha * part, counts[guesses], guesses, total, each, delta)
@@ -288,7 +289,7 @@ def chance(guesses: int, right: int, canaries: int, epsilon: float, delta: float
     if not right:
         return 1.0
     inverse = _of_epsilon(epsilon, delta)
-    # A tail that is excluded excludes all larger ones.
+    # If a tail probability is excluded, all larger ones are.
     power = _largest(
         lambda power: _excluded(math.exp(-power), right, guesses, canaries, inverse), 700.0
     )

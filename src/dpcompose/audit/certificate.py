@@ -1,4 +1,4 @@
-"""The certificate of an audit, and the journal from which one that was interrupted goes on.
+"""The certificate of an audit, and the journal from which an interrupted audit continues.
 
 The certificate has the bets and counts, linked by a hash chain, for `check` to verify.
 
@@ -61,7 +61,7 @@ class Chain:
 
 
 MOST_TOLD = 1 << 20
-"""The largest size, in bytes, of the pairs of datasets included in a certificate."""
+"""The largest size of the dataset pairs in a certificate, in bytes."""
 
 
 def header(
@@ -225,7 +225,7 @@ EARLIER = tuple(f"dpcompose-audit-journal-{version}" for version in (4, 3, 2))
 """Older formats that can be read if all answers are numbers."""
 _REMEDY = "Begin another journal, or restore this one"
 BOUND = {"bound": True}
-"""The mark that bets are fixed and outcomes about to be drawn."""
+"""The journal line that is written when bets are fixed and outcomes are about to be drawn."""
 _SAME = ("subject", "claim", "claims", "one_point", "alpha")
 
 

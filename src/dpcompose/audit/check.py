@@ -82,7 +82,8 @@ def _checked(certificate: dict[str, Any], text: str) -> dict[str, Any]:
         len(seed) == 32 and hashlib.sha256(seed).hexdigest() == header["seed_sha256"],
         "the seed does not match its digest in the header",
     )
-    # A float as Python writes it: a long power of ten would take for ever.
+    # Only floats as Python writes them are accepted, since a huge power of ten would take too long
+    # to compute.
     _require(
         repr(float(header["alpha"])) == header["alpha"],
         "alpha is not a number in its shortest form",

@@ -47,9 +47,9 @@ class Pair:
 DELTAS = (0.1, 0.01, 1e-4, 1e-6)
 """Deltas at which a claim's privacy curve is evaluated, besides delta = 0."""
 EPSILONS = (0.0, 1.0)
-"""Epsilons at which the curve is evaluated too, since stakes at a large epsilon gain little."""
+"""Small epsilons of the curve that are tested too; at a large epsilon stakes gain little."""
 LARGEST = 30.0
-"""The largest epsilon tested: a larger one allows almost anything."""
+"""The largest epsilon tested, since a larger one allows almost anything."""
 _REMEDY = (
     "A claim with infinite epsilon or delta 1 holds for every mechanism: nothing can refute it"
 )

@@ -265,13 +265,13 @@ READ = {
     "decimals": decimals,
 }
 ESSENTIAL = (LOWEST, "decimals")
-"""The readings for answers of several numbers; those of one number have all of `READ`."""
+"""The readings of each number in an answer of several; a single number has all of `READ`."""
 
 
 WITH_BITS, STEPS = 2, 7
-"""Coordinates whose bits are read, and first coordinates whose differences are read."""
+"""The number of leading coordinates with bits as features, and with differences."""
 PLACES, BITS, WHOLES, REDUCED, CHANNELS = 4.0, 2.5, 1.0, 2.5, 2.0
-"""Prior weights of coordinates, their bits, types and whole answers, reductions, side channels."""
+"""Prior weights: coordinates, bits, types and whole answers, reductions, side channels."""
 
 
 @dataclass(frozen=True)
@@ -339,12 +339,11 @@ class Memory:
 
 
 SEEN, WHOLE, KIND = "worlds of the same answer before", "the whole answer", "type or exception"
-"""The names of the feature that remembers answers, and of hashes of outcomes and of their types."""
+"""The names of the feature `Memory`, and of the features for the whole answer and its type."""
 
 
 Learner = Callable[[Outcomes, np.ndarray], Feature | None]
-"""Fits a feature to past outcomes and their coins, which bets on later outcomes only; None if they are
-too few or uninformative."""
+"""Fits a feature to past outcomes and coins, for bets on later ones; None if not useful."""
 
 
 def features_of(outcomes: Outcomes) -> tuple[Feature, ...]:
@@ -361,12 +360,12 @@ def named(name: str) -> Feature:
         DomainError: If no built-in feature has this name.
     """
     read = _reading(name)
-    weight = 2.0 if name.startswith(f"{LOWEST} of") else 1.0  # where noise in floats shows first
+    weight = 2.0 if name.startswith(f"{LOWEST} of") else 1.0  # shows floating-point noise first
     return Feature(name, lambda outcomes: read(table_of(outcomes)), weight=weight)
 
 
 def _reading(name: str) -> Callable[[Table], Reals]:
-    """The function of a table that a built-in feature's name says."""
+    """The function of a table that a built-in feature's name denotes."""
     reading, of, path = name.partition("value")
     if not reading and of:
         second, apart, first = path.partition(" - value")

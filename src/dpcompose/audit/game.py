@@ -27,20 +27,20 @@ from dpcompose.audit.subject import Samples, Source, Subject
 from dpcompose.document import decoded, encoded
 
 SPREAD = 1.5
-"""The pair of rank r by projected gain has about 1 / r^SPREAD of the first pair's rows."""
+"""The pair of rank r by projected gain gets about 1 / r^SPREAD as many rows as the first pair."""
 TELLING, CLEAR = 4.0, 4.0
-"""That exponent once the first pair tells: its log evidence is so much above that of bets."""
+"""TELLING replaces SPREAD once the first pair's evidence is CLEAR above the bets' threshold."""
 LADDER_ROWS = 4096
 """The number of rows from which the lower bound on epsilon is updated during the audit."""
 MARGIN = 1e-6
-"""Margin on the log wealth: floating point here, rounded down in the certificate."""
+"""A margin on the log wealth: a float here, but rounded down in the certificate."""
 MET = 1 << 20
-"""The number of rows whose answers are remembered; answers of later ones count as recurring."""
+"""The number of rows whose answers are stored; answers of later rows count as recurring."""
 ALIKE = 0.95
 """If this fraction of the calls fails in one and the same manner, and none answers, nothing was audited."""
 Entry = dict[str, Any]
 Scripted = tuple[int, int, tuple[Member, ...]]
-"""A batch that is determined beforehand: the index of its pair, its number of rows and its bets."""
+"""A batch determined in advance: the index of its pair, its number of rows and its bets."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Game:
         chain: The hash chain from which coins are derived.
         goal: Natural logarithm of the wealth at which the claim is refuted.
         ladder: The computation of the lower bound on epsilon.
-        script: Batches that come first.
+        script: Batches determined in advance, which come first.
         lost: How often an interruption discarded the outcomes of the next batch. The number enters
             the hash chain, so that the next attempt has new coins.
         log_wealth: Natural logarithm of the wealth.
-        new_wealth: What the log wealth would be if every answer that came before in this audit,
-            of any pair, had been the worst one for the bets.
+        new_wealth: What the log wealth would be if every answer that came before in this audit, of
+            any pair, had been the worst one for the bets.
         peak: The largest log wealth so far.
         samples: The number of rows so far.
         batches: The stakes, counts and chain link of each batch.
@@ -169,7 +169,7 @@ class Game:
         return entry
 
     def _meet(self, outcomes: Outcomes) -> NDArray[np.bool_]:
-        """Whether each answer has not come before, in this audit's earlier rows or pairs."""
+        """For each outcome, whether its answer has not occurred before in this audit, in any pair."""
         new = np.zeros(len(outcomes), dtype=np.bool_)
         if self.samples < MET:
             for row, code in enumerate(table_of(outcomes).answer.tolist()):
@@ -211,7 +211,7 @@ class Game:
             arm.learn(outcomes[:rows], coins[:rows])
         else:
             arm.count(rows, known)
-            self.new_wealth = -math.inf  # which later answers recur can no longer be seen
+            self.new_wealth = -math.inf  # after this, recurring answers can no longer be recognized
 
     def _advance(self, entry: Mapping[str, Any]) -> None:
         stakes, counts = entry["stakes"], entry["counts"]
@@ -240,12 +240,16 @@ class Game:
         """
         alike = self.failed.total() >= ALIKE * self.samples and not self.answered
         common = next((each for each, _ in self.failed.most_common(1)), "")
-        return common.rpartition(" ")[0] if alike else ""  # without the hash of the outcome
+        return (
+            common.rpartition(" ")[0] if alike else ""
+        )  # the description without the hash of the outcome
 
     def repeated(self, source: Source) -> bool:
-        """Whether the claim is refuted only because earlier answers were met again, by calls in one process.
+        """Whether the claim is refuted only because of answers that occurred before, with calls
+        that were not isolated.
 
-        That does not refute a single call: a correct mechanism may return an answer that it has in memory.
+        That does not refute a single call: a correct mechanism may return an answer that it has in
+        memory.
         """
         retains = isinstance(source, Subject) and not source.isolated
         return retains and self.log_wealth >= self.goal > self.new_wealth + MARGIN
@@ -267,7 +271,7 @@ class Game:
             if worth[place] > best:
                 best, world = float(worth[place]), int(f[place] >= g[place])
                 side = (g, f)[world] * (zero + one > 0)
-                # The neighbors of a cell that are bet on as well: the event is the whole of them.
+                # Neighboring cells that are also bet on belong to the same event.
                 low = high = place
                 while low and place < len(f) - 1 and 2 * side[low - 1] >= side[place]:
                     low -= 1

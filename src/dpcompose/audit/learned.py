@@ -21,7 +21,7 @@ from dpcompose.audit.outcome import CODES, FURTHER, LEAVES, LETTERS, Outcomes, R
 from dpcompose.errors import DomainError
 
 LEAST, MOST = 128, 8192
-"""The rows from which a learner fits anything, and the largest number of latest rows it uses."""
+"""The number of rows that a learner needs, and the largest number of latest rows that it uses."""
 TREE_LEAVES, CUTS, SMALLEST = 32, 15, 8
 """The most leaves of a tree, the cuts tried per feature, and the fewest rows in a leaf."""
 
@@ -49,7 +49,9 @@ def discriminant(outcomes: Outcomes, coins: np.ndarray) -> Feature | None:
 
 
 def _latest(outcomes: Outcomes, most: int) -> Outcomes:
-    """The last outcomes; all of them remain one object, of which the table is cached."""
+    """The last `most` outcomes; if that is all of them, the same object is returned, whose table is
+    cached.
+    """
     return outcomes if len(outcomes) <= most else outcomes[-most:]
 
 
@@ -195,7 +197,7 @@ def _entropy(ones: Reals | float, rows: NDArray[np.intp] | int) -> Reals:
 
 
 NEEDED, LATEST, CELLS = 64, 4096, 16
-"""The rows from which a coordinate is chosen, the latest rows used, the cells of its values."""
+"""Rows needed to choose a coordinate, latest rows used, and cells of its values."""
 BITS, INTEGERS, MANY = 24, 4, 64
 """Bits read of an integer, integers whose bits are read, the distinct values one must exceed."""
 LIKELY = 32

@@ -13,10 +13,11 @@ its posterior weights at that moment, makes of the rows since: the evidence of a
 that of the earlier ones. Both are functions of counts. A part that is not computed counts as 0,
 which lowers the mean.
 
-Events are tried, too: for an event S, W = prod (1 - l (1_S(o) (b - e^epsilon (1 - b)) - delta / 2))
-with 0 <= l < 1 / (1 - delta / 2) bets on the converse of the claim. It is a supermartingale if P(S)
-- e^epsilon Q(S) >= delta. If it reaches K / alpha, a violation by S is excluded, simultaneously for
-all K events, with probability at least 1 - alpha (Theorem 5). Nothing follows for other events.
+Events are tested for the absence of a violation as well: for an event S, W = prod (1 - l (1_S(o) (b
+- e^epsilon (1 - b)) - delta / 2)) with 0 <= l < 1 / (1 - delta / 2) bets on the converse of the
+claim. It is a supermartingale if P(S) - e^epsilon Q(S) >= delta. If it reaches K / alpha, a
+violation by S is excluded, simultaneously for all K events, with probability at least 1 - alpha
+(Theorem 5). Nothing follows for other events.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dpcompose.audit.stakes import evidence
 
 RUNGS = (0.125, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4,
          1.5, 1.6, 1.7, 1.8, 1.9, 2.0, 2.2, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0)  # fmt: skip
-"""The epsilons of the rungs, as multiples of the claim's epsilon."""
+"""The epsilons of the tested claims (rungs), as multiples of the claim's epsilon."""
 LEAST = 0.05
 """The smallest base epsilon of the rungs, used if the claim's is smaller."""
 PAIRS = 2

@@ -36,11 +36,11 @@ Outcomes = NDArray[Any]
 Reals = NDArray[np.float64]
 
 LEAVES, DEPTH, LOOKED, TEXT = 64, 40, 4096, 4096
-"""Numbers with a feature of their own, nesting levels, items of a collection, printed characters."""
+"""Limits: numbers with own features, nesting levels, items of a collection, printed characters."""
 FURTHER, LETTERS, PARTS = 1024, 512, 1 << 16
-"""Numbers after the first LEAVES and characters of texts for learners; parts of an answer read."""
+"""Limits for learners: numbers after the first LEAVES, characters; parts read of an answer."""
 NUMBERS, NESTED, LONGEST = 8, 12, 1 << 20
-"""Numerals of a text as columns; nesting levels of labels; items that enter the hash of a collection."""
+"""Limits: numerals of a text with columns, nesting of labels, items in a collection's hash."""
 LABELS = (
     "name",
     "names",
@@ -55,9 +55,9 @@ LABELS = (
 TABLE_LABELS = (
     *LABELS, "index", "columns", "column_names", "dtypes", "schema", "attrs", "flags.allows_duplicate_labels",
 )  # fmt: skip
-"""Attributes of pandas, polars and pyarrow beside the values: of a series or index, and of a table."""
+"""Attributes of pandas, polars and pyarrow tables besides their values."""
 BUILT_IN = ("default_factory", "maxlen", "typecode", "format")
-"""What containers of the standard library have beside their items, and no attribute shows."""
+"""Settings of standard library containers that are not visible as attributes."""
 BESIDE = " beside "
 """The prefix of the paths of side channels."""
 TIMEOUT, ENDED = "no answer in time", "process ended"
@@ -323,10 +323,12 @@ class Reader:
             self._read(item, f"{path}[{name}]", depth - 1)
 
     def _others(self, left: Iterable[Any], number: int, path: str, what: str) -> None:
-        """The items that get no columns: one hash."""
+        """Add one hash for the items that get no columns."""
         items = [*left]
         try:
-            content = marshal.dumps(items, 2)  # version 2: values, not which of them are one object
+            content = marshal.dumps(
+                items, 2
+            )  # version 2 encodes values, not the identity of objects
         except ValueError:
             content = self._hashed(items)
         self._part(f"{path}.others.code", "", content, code_of(content))
@@ -356,7 +358,9 @@ class Reader:
             self._read(returned, f"{path}.returned", depth - 1)
 
     def _table(self, value: Any, path: str, kind: str, depth: int) -> None:
-        """A table or series: a hash of each label, then its values, then the contents of the labels."""
+        """Read a table or series: a hash of each label, then its values, then the contents of the
+        labels.
+        """
         if type(value).__module__.partition(".")[0] not in _TABLES:
             self._unread[f"attributes of a {kind}"] += 1
         self._part(path, kind)
@@ -408,7 +412,7 @@ class Reader:
                 self._read(item, f"{path}[{index}]", depth - 1)
 
     def _odd_bits(self, numbers: Reals, path: str) -> None:
-        """A hash of zeros with a sign and of NaN with a payload, which compare as others do."""
+        """A hash of negative zeros and of NaN payloads, which comparisons ignore."""
         odd = numbers[(numbers == 0) | np.isnan(numbers)].view(np.uint64)
         if np.any((odd != 0) & (odd != _NAN)):
             self._column(f"{path}.bits.code", code_of(odd.tobytes()))
@@ -420,8 +424,8 @@ class Reader:
                 self._read(getattr(value, name), f"{path}.{name}", depth - 1)
 
     def _object(self, value: Any, path: str, kind: str, depth: int) -> None:
-        """An object of any other type: its text, and its attributes or, if it has none, its pickled
-        state.
+        """Read an object of any other type: its text, and its attributes or, if it has none, its
+        pickled state.
         """
         text = _shown(value).encode()
         self._part(path, kind, text)
@@ -441,8 +445,8 @@ class Reader:
             self._reduced(value, path, kind, depth)
 
     def _exception(self, value: BaseException, path: str, depth: int) -> None:
-        """Read an exception as a caller can: text, arguments, attributes with its notes, and the
-        exceptions behind and within it.
+        """Read everything a caller can see of an exception: text, arguments, attributes with notes,
+        causes and members of groups.
         """
         text, arguments = text_of_error(value), value.args
         self._read(text, f"{path}.text", depth - 1)
@@ -492,7 +496,7 @@ def _exact(numbers: np.ndarray) -> bool:
 
 
 def _is_named(kind: type) -> bool:
-    """Whether a class is the one of its name in its module, so that its name says what it is."""
+    """Whether a class can be found under its name in its module, so that the name identifies it."""
     within: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         within = getattr(within, name, None)
@@ -500,7 +504,7 @@ def _is_named(kind: type) -> bool:
 
 
 _HEAP = 1 << 9
-"""The flag of classes that a program has made, among those of Python itself."""
+"""CPython's flag of classes that were created at run time."""
 
 
 class _FullError(Exception):
@@ -509,7 +513,7 @@ class _FullError(Exception):
 
 @lru_cache(LOOKED)
 def _layout(*paths: str) -> tuple[str, ...]:
-    """The paths of an outcome, as one object for all outcomes that have the same."""
+    """The paths of an outcome, as one shared object for all outcomes with the same paths."""
     return paths
 
 

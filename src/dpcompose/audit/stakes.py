@@ -37,7 +37,7 @@ MOST_ATOMS = 40
 _HALF = np.concatenate([np.arange(1, 32) / 32, 0.5 ** np.arange(6, 11)])
 LEVELS = np.unique(np.concatenate([_HALF, 1 - _HALF]))
 LEAST_ROWS = 4
-"""The approximate number of past rows between two quantiles that cut the values of a feature."""
+"""The approximate number of past rows between two neighboring cuts of a feature."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,17 @@ FRACTIONS = np.concatenate(
 )
 """The grid of stakes, as fractions of the largest possible stake, e^-epsilon."""
 MERGED, ODDS = (1, 4, 16), (1.0, 1 / 32)
-"""For unions of cells: the neighbors merged, and the prior odds that a merged cell belongs."""
+"""Unions of cells: neighbors merged, and the prior odds that a merged cell belongs to one."""
 IDLE, TAILS, SINGLE, UNIONS = 0.35, 0.29, 0.23, 0.13
 """Prior weights of not betting, and of bets on tails, on single cells and on unions."""
 FREE, APART, MIRRORED = 0.15, 0.5, 0.4
-"""Prior weights of a stake for each cell, of stakes for each coin, and of mirrored tails otherwise."""
+"""Prior weights of separate stakes for cells, for coins, and otherwise of mirrored tails."""
 GRID = np.log(
     np.concatenate([np.full(3, 0.06), np.full(len(FRACTIONS) - 3, 0.82 / (len(FRACTIONS) - 3))])
 )
 """Log prior weights of the grid: the first ones suit events that isolate a world."""
 LOGARITHMIC = 0.4
-"""The fraction of the tails' weight that is uniform in the logarithm of the rows below a cut."""
+"""The part of the tails' prior weight that is uniform in the logarithm of rows below a cut."""
 LEADING = 2.0
 """The exponent of the evidence by which events that gained in the past are preferred."""
 LEAST_FACTOR = 1e-3
@@ -209,11 +209,11 @@ def stakes(
     f, g = (
         np.exp(logs - total)[:, None] * np.array([stake[side] for stake in each]) for side in (1, 2)
     )
-    # Both in one cell lose on either coin.
+    # Stakes on both coins in the same cell lose on either coin, so they are cancelled.
     both = np.minimum(f, g)
     f, g = f - both, g - both
     least = float(np.min(_factors(f, g, points)))
-    # A factor is 1 plus something linear in the stakes.
+    # Factors minus 1 are linear in the stakes, so scaling the stakes limits the largest loss.
     scale = 1.0 if least >= LEAST_FACTOR else (1 - 2 * LEAST_FACTOR) / (1 - least)
     whole = [np.floor(each * scale * UNIT).astype(np.int64) for each in (f, g)]
     return total - float(np.log(len(points))), Stakes(whole[0], whole[1])
@@ -377,13 +377,13 @@ def _at_point(
 
 
 def _lead(logs: Reals) -> Reals:
-    """The amount added to an event's log evidence, for every stake, if the event gained."""
+    """The bonus added to the log evidence of an event that gained in the past, for every stake."""
     return (LEADING - 1) * np.maximum(_log_sums(logs + GRID), 0.0)[..., None]
 
 
 def _cuts(rows: Reals) -> Reals:
-    """Log prior weights of the lower tails, one per upper cell; tails with few rows are not much
-    lighter.
+    """Log prior weights of the lower tails, one per upper cell; tails with few rows have nearly the
+    same weight.
     """
     steps = np.diff(np.log(np.cumsum(rows) + 1), prepend=0.0) + 1e-3
     weights = steps / np.sum(steps) * LOGARITHMIC + (1 - LOGARITHMIC) * _ruler(len(rows))

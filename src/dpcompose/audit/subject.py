@@ -50,7 +50,7 @@ class Fresh(Enum):
     CALL = "call"
     """No isolation: one function is called repeatedly, and state that it retains is audited too."""
     WORKER = "worker"
-    """As `CALL`, in a process beside: a call that hangs or ends it is an outcome, and a new one begins."""
+    """As `CALL`, in a separate process, which is replaced if a call hangs or ends it."""
     INSTANCE = "instance"
     """Each call has a new instance, created by `make`."""
     PROCESS = "process"
@@ -202,7 +202,7 @@ class Subject:
         return self.make()
 
     def _anew(self) -> Callable[[Any], Any]:
-        """The function in a new process, from executing its source file again if it has one."""
+        """The function in a new process, created by executing its source file again if it has one."""
         if self._home is None:
             return self._function()
         return self._home.anew() if self.make is None else self._home.anew()()
@@ -217,7 +217,7 @@ class Subject:
         assert self.batch is not None
         ones = int(np.count_nonzero(coins))
         wanted = (len(coins) - ones, ones)
-        # A world that is not asked answers as the other one would, no rows.
+        # If no coin selects a world, its answers are an empty array of the other world's shape.
         drawn = [
             np.asarray(self.batch(pair[world], rows)) if rows else None
             for world, rows in enumerate(wanted)

@@ -21,11 +21,11 @@ from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP
 from dpcompose.values import Adjacency
 
 MOST = 4.0
-"""The largest group epsilon at which pairs are searched."""
+"""The largest epsilon of group privacy at which pairs of datasets are searched."""
 FAR = 64
 """The largest distance of a pair."""
 EXTREMES = (math.nan, math.inf, -math.inf, 1e308, -0.0, 2**53 + 1)
-"""Numbers that overflow, do not compare, or equal others with different bits or exact value."""
+"""Numbers that overflow, cannot be compared, or equal others of different bits."""
 MANY_ROWS = 256
 """The number of rows of a large dataset."""
 MOST_RECORDS = 8
@@ -63,8 +63,8 @@ class Neighbors:
     def pair(
         self, others: Sequence[Any], record: Any, other: Any = None, distance: int = 1
     ) -> Pair:
-        """The other records with `distance` copies of one, beside none of them, as many copies of
-        another, or as many of None.
+        """The pair of the other records with `distance` copies of a record, and the same without
+        them, or with copies of another record or of None.
         """
         other = other if self.adjacency is Adjacency.REPLACE else None
         left = () if self.adjacency is Adjacency.ADD_REMOVE else (other,) * distance
@@ -100,8 +100,8 @@ class Neighbors:
         return firm, [self.pair((middle,), each, middle) for each in others]
 
     def of_records(self, records: Sequence[Any], distance: int) -> Iterator[Pair]:
-        """Datasets of supplied records, at least two if they are replaced: each one beside none,
-        one, several, and copies of itself.
+        """Pairs of datasets from supplied records (at least two if records are replaced): each
+        record together with no, one and several others, and with copies of itself.
         """
         for index, record in enumerate(records):
             after = records[(index + 1) % len(records)]

@@ -38,8 +38,8 @@ Maker = Callable[[], Callable[[Any], Any]]
 
 
 class _Line(Record, frozen=True):
-    """A line that the process writes: the outcome of a call that is no bare float, that of creating the
-    function, whose number is -1, or remarks about the subject.
+    """A line that the process writes: an outcome that is no bare float, the result of creating the
+    function (number -1), or remarks about the subject.
     """
 
     call: int
@@ -149,7 +149,8 @@ class Worker:
             if self._done(CHUNK) != done:
                 done, changed, self._first = self._done(CHUNK), time.monotonic(), False
             elif left <= 0:
-                # An import takes its time in the first call of a process, but not again where it never ends.
+                # The first call of a process may take longer because of imports, but only once, in
+                # case it never ends.
                 self.patience = 0.0 if self._first else self.patience
                 return TIMEOUT
 
@@ -193,7 +194,7 @@ class Worker:
         for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
             os.dup2(file, stream)
         try:
-            # A second process would draw from the first one's generators again.
+            # A replacement process would repeat the random numbers of the first one.
             function = (self.function if self.again is None or self._begun == 1 else self.again)()
         except BaseException as error:
             os.read(pipe.fileno(), 1)
@@ -238,7 +239,7 @@ class Worker:
         self._child, self._pipe = 0, None
 
     def __del__(self) -> None:
-        # The alarm of a call may ring here; it rings again.
+        # The alarm of a call may interrupt here; it repeats.
         with contextlib.suppress(BaseException):
             self.close()
 

@@ -1,4 +1,6 @@
-"""Exercises on sections 2.3 and 3.5, in three lessons; each answer is compared with what the library computes."""
+"""Exercises on sections 2.3 and 3.5, in three lessons; each answer is compared with the number that
+the library computes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from dpcompose.book.theorems import azuma, basic, group, kl_bound, promise
 from dpcompose.guarantee import ApproximateDP, homogeneous_delta
 
 TOLERANCE = 0.005
-"""How far a number may be off, as a part of it: three digits are enough."""
+"""The accepted relative error of an answer: three digits are enough."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Lesson:
     'Section 3.5.1: distances of distributions'
 
     Args:
-        number: From 1 on.
+        number: The number of the lesson, from 1.
         title: The section and its subject.
         parameters: The exercises, named by letters.
     """
@@ -49,13 +51,14 @@ class Lesson:
     parameters: tuple[Exercise, ...]
 
     def checked(self, answers: Mapping[str, Any]) -> tuple[bool | None, ...]:
-        """Whether each answer is right, in the order of the exercises; None where there is no answer.
+        """Whether each answer is right, in the order of the exercises; None where there is no
+        answer.
 
         >>> LESSONS[1].checked({"a": 0.5, "d": 0.2})
         (True, None, None, False, None, None)
 
         Args:
-            answers: By letter, in the units that the question names.
+            answers: The answers by letter, in the units that the question names.
         """
         return tuple(
             each.right(answers[each.name]) if each.name in answers else None
@@ -64,7 +67,9 @@ class Lesson:
 
 
 def _number(letter: str, question: str, compute: Callable[[], Any], hint: str) -> Exercise:
-    """A question for one number, to three digits; one for which an interval is certified may be anywhere in it."""
+    """An exercise whose answer is one number, to three digits; if the library computes an interval,
+    any number in it is right.
+    """
 
     def right(answer: float) -> bool:
         value = compute()
@@ -80,7 +85,9 @@ _SELDOM = (Fraction(1, 4), Fraction(3, 4))
 
 
 def _is_witness(answer: float) -> bool:
-    """Whether (p, 1 - p) is within 1/5 of the fair coin, and at most 3/2 times (1/4, 3/4)."""
+    """Whether (p, 1 - p) is within total variation distance 1/5 of the fair coin, and at most 3/2
+    times (1/4, 3/4).
+    """
     if not 0 <= answer <= 1:
         return False
     masses = (Fraction(str(answer)), 1 - Fraction(str(answer)))

@@ -1,4 +1,6 @@
-"""The statements of sections 2.2, 2.3 and 3.5 that have a formula, by number; code for the others."""
+"""The statements of sections 2.2, 2.3 and 3.5 that have a formula, by number; for the others, the
+name of the function that computes them.
+"""
 
 from __future__ import annotations
 
@@ -272,4 +274,4 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType({
     "proposition 2.1": "the distances of two distributions before and after the map",
     "definition 3.7": "compose for every adversary, and experiment.Experiment, or dpcompose experiment, for one",
 })  # fmt: skip
-"""The statements without a number to compute, with what runs them."""
+"""The statements without a number to compute, with the function that demonstrates them."""

@@ -491,7 +491,7 @@ def azuma(deviations: float, *, times: int, size: float, drift: float) -> Deviat
     with decimal.localcontext(decimal_context(80)):
         score = Decimal(deviations)
         reach = score * Decimal(times).sqrt() * Decimal(size)
-        # A negative drift may cancel nearly all of it, and most of the known digits.
+        # A negative drift may cancel nearly all of the sum, and most of its correct digits.
         threshold = times * Decimal(drift) + reach * (1 + Decimal("1e-70"))
         return Deviation(
             float_above(threshold), float_above((-min(score * score / 2, Decimal(10**6))).exp())
@@ -721,7 +721,8 @@ def example_3_7(epsilon: float = 1 / 801) -> Example:
 
 
 def _loss_above_1(epsilon: float) -> float:
-    # Every point below 1 gives a bound. At the book's numbers the best of these is within a percent of the best of all.
+    # Every x below 1 gives a bound. At the book's numbers the best x of this grid is within a
+    # percent of the optimum.
     if TIMES * Fraction(epsilon) <= 1:
         return 0.0
     most = 1.0

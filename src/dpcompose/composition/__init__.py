@@ -1,4 +1,4 @@
-"""A multiset of parts becomes a guarantee: certified numerically, or by the theorems that apply."""
+"""Privacy of compositions of mechanisms: certified numerical bounds, and the theorems that apply."""
 
 from dpcompose.face import face
 

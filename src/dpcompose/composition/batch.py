@@ -1,7 +1,8 @@
-"""Many questions in one call, answered together where their losses can share arrays, one by one elsewhere.
+"""Bounds on epsilon or delta for many compositions in one call, in shared array computations where
+possible.
 
-Each answer is a function of its own question alone: it does not depend on what else is asked in the same call, nor on
-the order.
+Each bound depends on its own composition and argument alone, not on the other entries or their
+order.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from dpcompose.loss import (
 from dpcompose.values import Bound, Bounds, Certificate
 
 Progress = Callable[[int, int], None]
-"""Called with how many questions are done, and how many there are."""
+"""A callback that receives the number of finished questions and their total number."""
 CHUNK = 1 << 14
-"""Questions that are planned together: enough to fill arrays, few enough for memory."""
+"""Compositions per array computation: enough to fill arrays, few enough for memory."""
 _MOST_PARTS = 8
 _FARTHEST = 600.0
 Guard = Callable[[str, Any], float]
@@ -141,7 +142,9 @@ def _answered(
     progress: Progress | None,
     options: Options,
 ) -> Bound | Bounds:
-    """Return the answer of one composition, or those of many, at the number named `argument`."""
+    """Return the bound for one composition, or the bounds for several, at the number named
+    `argument`.
+    """
     if isinstance(compositions, Askable):
         refuse_batch_options(masked, progress)
         one = compositions.epsilon if argument == "delta" else compositions.delta
@@ -215,7 +218,8 @@ def running_epsilon(
         ends[:, index], certificates[index] = (bound.lower, bound.upper), bound.certificate
         if progress is not None:
             progress(index + 1, total)
-    # No step takes privacy back.
+    # Epsilon never decreases from one step to the next, so the lower and upper ends are made
+    # monotone.
     lower, upper = np.maximum.accumulate(ends[0]), np.minimum.accumulate(ends[1][::-1])[::-1]
     return Bounds(lower, upper, tuple(certificates))
 
@@ -243,7 +247,7 @@ def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLos
 
 @dataclass
 class Refusing:
-    """A call about several compositions or families, some of which may be refused.
+    """A call about several compositions or families whose errors are collected or raised.
 
     Args:
         masked: Whether errors are collected in `refusals`; if False, the first one is raised.
@@ -304,22 +308,21 @@ class Refusing:
         return found
 
     def tell(self, done: int, total: int) -> None:
-        """Report progress: `done` answers beside the refusals."""
+        """Report progress: `done` finished answers plus the refused ones."""
         if self.progress is not None:
             self.progress(done + len(self.refusals), total)
 
 
 @dataclass
 class _Batch(Refusing):
-    """The questions of one call to `epsilon` or `delta` about several compositions, with their
-    answers.
+    """The compositions of one call to `epsilon` or `delta`, with their bounds.
 
     Args:
         argument: The name of the number given for each composition: "delta" or "epsilon".
-        asking: The options of all questions.
-        bounds: The answers, by index of the composition.
-        rough: Answers of the batch engine wider than the tolerance, by index; intersected with the
-            answers of the single questions.
+        asking: The options of the call.
+        bounds: The bounds, by index of the composition.
+        rough: Bounds from the array computation that are wider than the tolerance, by index; they
+            are intersected with the bounds computed one by one.
     """
 
     argument: str
@@ -361,7 +364,7 @@ class _Batch(Refusing):
         return subjects
 
     def _question(self, index: int, subject: Askable) -> PrivacyQuestion | None:
-        """Return the question about composition number `index`, or None if it is refused."""
+        """Return the `PrivacyQuestion` about composition number `index`, or None if it is refused."""
         try:
             return subject._question(self.asking)  # pyright: ignore[reportPrivateUsage]
         except DPComposeError as error:
@@ -425,11 +428,11 @@ def located(error: DPComposeError, location: str) -> DPComposeError:
 
 
 def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianLoss, int]] | None:
-    """Return the sampled-Gaussian losses in one direction with their counts; None if the batch
-    engine does not apply.
+    """Return the sampled-Gaussian losses in one direction with their counts; None if the array
+    computation does not apply.
 
-    It applies if the losses are attained, each is a sampled Gaussian or its reverse, and the
-    distinct ones are few.
+    It applies if the losses are attained by a mechanism, each is a sampled Gaussian loss or its
+    reverse, and few of them are distinct.
     """
     if not question.tight or len(question.dominating) != 2:
         return None
@@ -444,12 +447,13 @@ def _sampled_gaussians(question: PrivacyQuestion) -> list[tuple[SampledGaussianL
     return found if len(found) <= _MOST_PARTS and sum(times for _, times in found) > 1 else None
 
 
-# Epsilon of a history that grows: each question pays for what is new, and has the answer that a fresh one has.
+# Epsilon of a growing history: each call costs as much as the new entries, and returns the same
+# bits as a computation from scratch.
 
 
 _KEPT = Certificate("contour, kept while steps are added")
 History = Sequence[tuple[Composable, int]]
-"""Mechanisms, with how often each ran, one after the other."""
+"""Mechanisms in the order in which they ran, each with its number of runs."""
 
 
 class GrowingEpsilon:

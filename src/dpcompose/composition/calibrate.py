@@ -1,7 +1,7 @@
 """Calibration: find the parameter of a family of mechanisms at which a privacy target is met.
 
 A target is an epsilon at a delta, or a limit on an attacker's success (`Target`). Several families
-are searched together.
+can be searched in one call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpcompose.errors import DomainError, DPComposeError, UnreachableError
 from dpcompose.pictured import Card
 from dpcompose.values import Bound, Bounds, down, up
 
-# The target of a calibration: an epsilon at a delta, or the most that an attacker may gain.
+# The target of a calibration: an epsilon at a delta, or a limit on an attacker's success.
 
 
 _TARGETS = {
@@ -43,7 +43,7 @@ _TARGETS = {
     "prior": check.open_probability,
 }
 ATTACKS = tuple(_TARGETS)[2:]
-"""The arguments of `calibrate` that are about attackers."""
+"""The arguments of `calibrate` that limit an attacker's success."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _bayes(least: float, prior: float) -> Target:
 
 CLOSE = 2e-10
 STUCK = 12
-"""Steps to one side after which a search bisects."""
+"""After this many secant steps that land on one side, the search bisects."""
 _LEAST, _MOST = 1e-12, 1e12
 _LEAST_COUNT, _MOST_COUNT = 0, 10**15
 DIRECTIONS = ("decreasing", "increasing", "unordered")
@@ -207,9 +207,9 @@ class Calibrations:
 
 
 Searching = Generator[float, Bound, Calibration]
-"""A search that yields values to be measured and is sent their bounds."""
+"""A generator that yields trial parameters, is sent their bounds, and returns a `Calibration`."""
 Family = Callable[[float], Composable]
-"""From a parameter to a mechanism or composition."""
+"""Maps a parameter to a mechanism or composition."""
 
 
 @overload
@@ -604,7 +604,8 @@ class _Search:
         for _ in range(200):
             if wall is None or self._adjacent(good[0], wall):
                 break
-            # A secant that keeps landing on one side is halted by a bisection: a number may saturate.
+            # If secant steps keep landing on one side, one bisection follows; epsilon may be
+            # constant there.
             stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
             value: float = (
                 self._middle(good[0], wall) if bad is None or stuck else self._between(good, bad)
@@ -656,7 +657,7 @@ class _Search:
             bound = yield from self._tried(value)
             stride = min(stride * stride, 2.0**12)
             if bound is None and not met:
-                # The family ends before the target is met: whatever is left lies before its end.
+                # The family ends before the target is met, so any solution lies before its end.
                 while bound is None and not self._adjacent(last[0], value):
                     limit, value = value, self._middle(last[0], value)
                     bound = yield from self._tried(value)
@@ -700,8 +701,8 @@ class _Search:
         return value if low < value < high else self._middle(low, high)
 
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
-        """Return the bracketing points after one probe just beyond `good`, where the secant step
-        lands next to it.
+        """Return the bracket after one more trial just beyond `good`, for a secant step that would
+        land too close to it.
         """
         ends = good[1].upper, bad[1].upper
         if self._adjacent(good[0], bad[0]) or not (

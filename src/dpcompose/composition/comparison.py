@@ -47,7 +47,7 @@ _ADVANCED = (
         False,
     ),
 )
-"""Theorems of advanced composition, and whether the proof of each is for equal epsilons."""
+"""Advanced composition: name, reference, function, and whether its proof needs equal epsilons."""
 _OF_GROUPS = (
     ("geometric sum", "[Vadhan2017, Lemma 2.2]", group_chained),
     ("the book's bound", "[DworkRoth2014, Theorem 2.2]", group_printed),
@@ -257,7 +257,7 @@ def _limit(question: PrivacyQuestion, delta: float) -> list[Comparison]:
     products = [product for product in question.dominating if product.reduced]
     if not products or any(product.infinite.upper > 0.0 for product in products):
         return []
-    # The cumulants next to order 0 are those of the loss itself.
+    # The cumulants near order 0 are those of the loss itself.
     variance = max(product.transform.cumulants(1e-6)[2] for product in products)
     if not 0.0 < variance < 1e12:
         return []

@@ -39,7 +39,7 @@ from dpcompose.values import (
     larger_reading,
 )
 
-# The questions that every composition answers, about one person or a group.
+# Methods of every composition, for one person or a group
 
 
 @supply(mechanisms.Askable)
@@ -180,7 +180,7 @@ class Askable(ABC):
 
 
 MOST_TYPED = 64
-"""Of more parts no exact sums are taken: their denominators would grow without end."""
+"""The largest number of parts with exact decimal sums; more have too large denominators."""
 _REMEDY = "Build it with compose, + and *"
 
 
@@ -196,14 +196,14 @@ class Composable(Askable):
 
     @abstractmethod
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return the exact privacy amounts computed from the decimal parameters as written, or None
+        """Return the exact privacy amounts computed from the parameters as typed decimals, or None
         if none are stated.
         """
 
     @abstractmethod
     def costlier(self) -> Composable:
-        """Return this object with each parameter read as its double or as the decimal written,
-        whichever costs more privacy.
+        """Return this object with each parameter as its double or its typed decimal, whichever
+        costs more privacy.
         """
 
     def __add__(self, other: Composable) -> Composition:
@@ -371,9 +371,8 @@ class Composition(Composable):
                 waiting += reversed(one._terms)
             else:
                 entries += one._counted()
-        parts = vars(self)["parts"] = merged(
-            entries
-        )  # before the terms go: another thread may be asking
+        # The parts are stored before the terms are dropped, since another thread may read them.
+        parts = vars(self)["parts"] = merged(entries)
         vars(self).pop("_terms", None)
         return parts
 
@@ -413,7 +412,9 @@ class Composition(Composable):
         return " + ".join(terms) if terms else "Composition()"
 
     def typed(self, *, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return the sums of the parts' exact amounts as written; None if a part states none."""
+        """Return the sums of the parts' exact amounts from typed decimals; None if a part states
+        none.
+        """
         check.member("adjacency", adjacency, Adjacency)
         total = TypedAmounts(Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
         for part, times in self.parts if len(self.parts) <= MOST_TYPED else ():

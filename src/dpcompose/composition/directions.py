@@ -13,16 +13,18 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.loss import Loss, Product, envelope
 from dpcompose.values import Bound, Certificate
 
-# Adversarial orientation: Definition 3.7 to the letter, where the adversary places each pair anew.
+# Adversarial orientation: in every round of Definition 3.7 the adversary may choose anew which data
+# set contains the record.
 #
-# A round is a set of alternatives: its loss when the record is removed, when it is added (and, for a group, when some are
-# removed and some added). Which one it is may depend on all earlier answers. From above every round is held by the one
-# loss over all its alternatives (`loss.envelope`), and at every Renyi order by the largest of their moments; from below
-# by orientations fixed beforehand.
+# A round is a set of alternatives: its loss when the record is removed, when it is added (and, for
+# a group, when some members are removed and some added). The choice may depend on all earlier
+# answers. The upper bound uses in every round the one loss that dominates all its alternatives
+# (`loss.envelope`), and at every Renyi order the largest of their moments. The lower bound uses
+# orientations fixed in advance.
 
 
 Rounds = tuple[tuple[tuple[Loss, ...], int], ...]
-"""The alternatives of each round, and how many such rounds there are."""
+"""The alternative losses of each kind of round, with the number of such rounds."""
 
 
 def oriented(alternatives: Rounds, *, complete: bool) -> Rounds:
@@ -98,7 +100,7 @@ def refuse_oriented_proof() -> None:
 
 _NOTE = "the upper end is a dominating pair's or an elementary theorem's; the lower end is that of attained losses"
 WIDE = 1e-6
-"""The relative width from which on an answer is compared with the theorems."""
+"""Bounds with at least this relative width are compared with other theorems."""
 
 
 def wide(bound: Bound, tolerance: float) -> bool:
@@ -128,8 +130,8 @@ def greatest(bounds: Sequence[Bound]) -> Bound:
 
 
 def apart(lower: Sequence[Bound], upper: Bound) -> Bound:
-    """Return the bound from the largest lower end and the upper end of other losses, with a
-    certificate that says so.
+    """Return the bound with the largest lower end and the upper end of other losses; its
+    certificate says so.
     """
     certificate = Certificate(
         upper.certificate.method,
@@ -152,8 +154,8 @@ def directions(pairs: Pairs) -> tuple[Product, ...]:
 
 
 def attained_directions(pairs: Pairs, *, adversary: bool = False) -> tuple[Product, ...]:
-    """Return the products that mechanisms attain: one choice of attained losses for all pairs,
-    without pairs that have none.
+    """Return the products of losses that mechanisms attain: one choice of attained losses for all
+    pairs, without pairs that have none.
 
     Args:
         pairs: The losses of the composition.
@@ -176,11 +178,11 @@ def attained_directions(pairs: Pairs, *, adversary: bool = False) -> tuple[Produ
     return tuple(found)
 
 
-# One order of a pair, read from the other one: a test and its complement.
+# Bounds for (P, Q) from the profile of (Q, P): a test and its complement.
 
 
 _FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
-"""Above this relative width an order is also read from the other one, by as many halvings; not beyond this epsilon."""
+"""The width from which the reverse order is used, its halvings, and the largest epsilon."""
 
 
 def with_the_other_order(
@@ -232,7 +234,7 @@ def epsilon_by_the_other_order(other: Product, delta: float, bound: Bound) -> Bo
             high = upper = middle
         elif least_here - rounding > delta:
             low = lower = middle
-        else:  # near the solution, where only a point farther out is proved
+        else:  # close to the solution, where only a larger epsilon is proved
             break
     if upper >= bound.upper and lower <= bound.lower:
         return bound

@@ -1,20 +1,24 @@
-"""Elementary theorems about a composition. A wide answer is compared with them, and is never above them.
+"""Elementary theorems that give upper bounds for a composition; wide numerical bounds are compared
+with them.
 
-Basic composition: where the parts one by one are (epsilon_i, delta_i)-private, all together are so with the sums of
-both, whatever was chosen from earlier answers. The parts' own answers are the library's.
+Basic composition: if each part is (epsilon_i, delta_i)-private, the composition is private with the
+sums of both, also under adaptive choice. The bounds of the single parts are computed by this
+library.
 
-Without sampling: the hockey-stick divergence is jointly convex, so that of the mixtures (1 - q) Q + q P and Q (and of
-P and (1 - q) P + q Q) is at most q times that of P and Q, plus 1 - q times (1 - e^epsilon)_+, which no divergence is
-below. So at every epsilon, in either order, a pair dominates its mixture; and what dominates every round dominates the
-composition, whichever rounds are taken without their sample: all of them, or some.
+Without sampling: the hockey-stick divergence is jointly convex, so that of the mixtures (1 - q) Q +
+q P and Q (and of P and (1 - q) P + q Q) is at most q times that of P and Q, plus 1 - q times (1 -
+e^epsilon)_+, which no divergence is below. So at every epsilon, in either order, a pair dominates
+its mixture. Pairs that dominate in every round dominate the composition, so any subset of the parts
+may be replaced by their unsampled versions.
 
-Total variation: no delta(epsilon) with epsilon >= 0 is above delta(0), the total variation, which is at most the root
-of half the Kullback-Leibler divergence (Pinsker), the sum of what every round adds to it, at most. With chi^2 =
-e^(D_2) - 1 of a pair (P, Q), that of its mixture (1 - q) Q + q P against Q is q^2 chi^2; in the other order,
-q^2 times the integral of (P - Q)^2 / ((1 - q) Q + q P), it is at most q^2 chi^2 / (1 - q). And no Kullback-Leibler
-divergence is above log(1 + chi^2).
+Total variation: no delta(epsilon) with epsilon >= 0 exceeds delta(0), the total variation, which is
+at most the root of half the Kullback-Leibler divergence (Pinsker); the latter is at most the sum
+over the rounds. With chi^2 = e^(D_2) - 1 of a pair (P, Q), that of its mixture (1 - q) Q + q P
+against Q is q^2 chi^2; in the other order, q^2 times the integral of (P - Q)^2 / ((1 - q) Q + q P),
+it is at most q^2 chi^2 / (1 - q). And no Kullback-Leibler divergence exceeds log(1 + chi^2).
 
-Reference: [DworkRoth2014, Theorem 3.16], [BalleBartheGaboardi2018, Theorem 2], [ZhuDongWang2022, Theorem 10]
+Reference: [DworkRoth2014, Theorem 3.16], [BalleBartheGaboardi2018, Theorem 2], [ZhuDongWang2022,
+Theorem 10]
 """
 
 from __future__ import annotations
@@ -36,13 +40,13 @@ _LARGEST = Certificate("largest losses, added up")
 _VARIATION = Certificate("total variation, from the divergence of order 2")
 _STEPS = 6
 WORTH = 2.5e-5
-"""The tolerance beyond which a bound is compared with the sum of its parts' own answers, each a question of its own."""
+"""Wider bounds are compared with the sum of the bounds of the single parts."""
 _HOPELESS = 1e4
-"""No moment is worse than the exact delta by such a factor."""
+"""A delta from moments exceeds the exact delta by less than this factor."""
 
 
 class ComparableQuestion(Protocol):
-    """A question about a composition, as far as elementary theorems use it."""
+    """The methods of a question about a composition that the elementary theorems use."""
 
     @property
     def curve(self) -> RenyiCurve:
@@ -70,7 +74,7 @@ class ComparableQuestion(Protocol):
 
 @dataclass(frozen=True)
 class Elementary:
-    """The elementary theorems about one composition.
+    """The elementary theorems for one composition.
 
     Args:
         losses: The losses of the composition.
@@ -86,20 +90,22 @@ class Elementary:
 
     @cached_property
     def _single(self) -> list[tuple[Losses, int]]:
-        """The losses of each part by itself, with its count."""
+        """The losses of each part separately, with its count."""
         return self.losses.one_by_one()
 
     @cached_property
     def unsampled(self) -> list[Unsampled | None]:
-        """For each part the composition that runs on its sample, None if it has no sample; empty if
-        no part has one.
+        """For each part its composition without the sample, None if it has no sample; empty if no
+        part has one.
         """
         found = [part.unsampled(self.losses.adjacency) for part, _ in self.losses.parts]
         return [] if all(inner is None for inner in found) else found
 
     @cached_property
     def _whole(self) -> ComparableQuestion | None:
-        """The question where every record is in every sample; None if no part is sampled."""
+        """The question about the composition with every sample replaced by the full data; None if
+        no part is sampled.
+        """
         return self.without_samples(self.unsampled) if self.unsampled else None
 
     def without_samples(self, inners: Sequence[Unsampled | None]) -> ComparableQuestion:
@@ -130,18 +136,18 @@ class Elementary:
 
     @cached_property
     def _apart(self) -> list[tuple[Losses, int]]:
-        """The losses of each part by itself, largest first; empty if there is one part, or none has
-        losses.
+        """The losses of each part separately, largest first; empty if there is one part, or none
+        has losses.
         """
         if self._count <= 1 or len(self.losses.promises) == len(self.losses.parts):
             return []
-        # The largest losses come first, and soon exceed what is known. The promises of Renyi curves come last: they add
-        # up at every order, and take the longest.
+        # The largest losses come first, since their sum soon exceeds the known bound. Parts that
+        # only state a Renyi curve come last, since their bounds take the longest.
         return sorted(self._single, key=lambda row: (bool(row[0].promises), -row[0].largest_finite))
 
     @cached_property
     def _one_by_one(self) -> list[tuple[ComparableQuestion, int]]:
-        """The question about each part by itself, with its count."""
+        """The `PrivacyQuestion` about each part separately, with its count."""
         return [(self.ask(losses), times) for losses, times in self._apart]
 
     @cached_property
@@ -159,7 +165,8 @@ class Elementary:
         upper = bound.upper
         if self._variation <= delta:
             return [Bound(0.0, 0.0, _VARIATION)]
-        # Where there are Renyi curves alone, what is known says what it is without sampling at every order.
+        # If the composition only has Renyi curves, its own bound already covers every order without
+        # sampling.
         whole = None if self.losses.promises else self._whole
         if whole is not None and hopeless(whole, upper, delta):
             whole = None
@@ -171,7 +178,7 @@ class Elementary:
         )
         for losses, times in self._apart if wide(bound, WORTH) else ():
             rows.append((self.ask(losses).epsilon(share).upper, times))
-            spent += rows[-1][0] * times  # roughly; the exact sum is taken once
+            spent += rows[-1][0] * times  # A rough sum first; the exact one is computed once.
             if not spent * (1 - 1e-9) < upper:
                 break
         else:
@@ -222,8 +229,8 @@ class Elementary:
         return total
 
     def _spent(self, shares: list[float], epsilon: float) -> float:
-        """Return the sum of the parts' deltas at these shares of `epsilon`, each rounded down so
-        that their sum stays within it.
+        """Return the sum of the parts' deltas if `epsilon` is divided among them in these
+        fractions, each rounded down so that the sum stays within it.
         """
         less = [share * (1 - 16 * UNIT_ROUNDOFF) for share in shares]
         rows = list(zip(less, self._one_by_one, strict=True))
@@ -242,14 +249,17 @@ def largest_losses(losses: Losses, delta: float, *, upper: float) -> list[Bound]
 
 
 def hopeless(question: ComparableQuestion, epsilon: float, delta: float) -> bool:
-    """Return whether the moments show that delta at `epsilon` is far above `delta`."""
+    """Return whether moments show, without certification, that delta at `epsilon` is far above
+    `delta`.
+    """
     return question.curve.hopeless(epsilon, _HOPELESS * delta, attained=False)
 
 
 def without_sampling(bound: Bound) -> Bound:
-    """Return a bound for sampled mechanisms from one that ignores the sampling: its upper end holds, its lower one is 0.
+    """Return a bound for sampled mechanisms from one that ignores the sampling: its upper end, and
+    0 as the lower end.
 
-    The certificate says that nobody was left out of a sample.
+    The certificate says that the full data was assumed instead of the sample.
     """
     method = f"{bound.certificate.method}, as if nobody were left out of a sample"
     return Bound(
@@ -272,24 +282,26 @@ def _sum(rows: Iterable[tuple[float, int]]) -> float:
     return up(total * (1 + 4 * UNIT_ROUNDOFF)) if total > 0 else 0.0
 
 
-# A wide answer from the parts: what some of them alone attain, and what all cost if a few are not sampled.
+# Narrows a wide bound by means of single parts: lower ends from the parts that attain most, upper
+# ends with a few parts unsampled.
 #
-# One part may spoil the line of all, most often one that costs almost nothing.
+# One part, often a cheap one, may make the numerical evaluation of the whole wide.
 #
-# Lower end: to forget the answers of some parts is post-processing. Whatever mechanisms and neighbors some parts attain,
-# under any adjacency and orientation, the whole attains no less with them: beside them run any mechanisms that the other
-# parts allow. So neither delta(epsilon) nor epsilon(delta) of the whole is below that of some of its parts.
+# Lower end: dropping the answers of some parts is post-processing. Mechanisms and neighbors that
+# attain a delta for some of the parts attain at least that for the whole, together with any
+# mechanisms for the other parts. So delta(epsilon) and epsilon(delta) of the whole are at least
+# those of any subset of its parts.
 #
-# Upper end: without its sample a part dominates itself, and what dominates every round dominates the
-# composition: so it does with any of the samples left out.
+# Upper end: an unsampled part dominates the sampled one, and pairs that dominate in every round
+# dominate the composition, so any subset of the samples may be dropped.
 #
 # Reference: [ZhuDongWang2022, Theorem 10]
 
 
 _MOST_BLOCKS = 8
-"""More parts than these are taken in blocks of about one size."""
+"""More parts than this are grouped into blocks of about equal size."""
 _APART = 2
-"""From this ratio of the ends on, samples are left out of answers that are wide by nature too."""
+"""If the ends differ by this factor, samples are dropped even if the bound cannot be narrow."""
 
 
 @dataclass(frozen=True)
@@ -316,12 +328,15 @@ class PartByPart:
             most: An upper end of what the attained losses of all parts give; infinite if the bound
                 itself uses them.
         """
-        # What one mechanism attains alone may be more than it does in company: then attained losses do not say it all.
+        # If one mechanism attains more alone than in the composition, the attained losses do not
+        # give the whole truth.
         pairs = self.theorems.losses.pairs
         alone = any(times == 1 and (pair.tight_alone or pair.either_order) for pair, times in pairs)
         most = bound.upper if alone else min(bound.upper, most)
         lower = self._attained(bound.lower, most)
-        if bound.lower < lower <= bound.upper:  # what contradicts the upper end is left out
+        if (
+            bound.lower < lower <= bound.upper
+        ):  # lower ends that contradict the upper end are ignored
             bound = apart([Bound(lower, math.inf)], bound)
         return (
             self._unsampled(bound)
@@ -379,10 +394,10 @@ class PartByPart:
         ]
 
     def _unsampled(self, bound: Bound) -> Bound:
-        """Return the bound where the cheapest samples are left out: as few as are needed for a good
+        """Return the bound with the cheapest parts unsampled: as few as are needed for a good
         numerical evaluation.
 
-        The theorem that leaves out all samples is applied elsewhere.
+        The theorem with all parts unsampled is applied elsewhere.
         """
         inners = self.theorems.unsampled
         rows = zip(inners, self.theorems.samples, strict=True)
@@ -402,7 +417,8 @@ class PartByPart:
                 [each if at in chosen else None for at, each in enumerate(inners)]
             )
             point = (self.number, bound.upper) if self.for_delta else (bound.upper, self.number)
-            # Where large losses are rare, moments are so far above delta that they tell nothing of any question.
+            # If large losses are rare, moments exceed delta by so much that they do not predict the
+            # bound.
             if hopeless(question, *point) and not hopeless(whole, *point):
                 high = middle
                 continue

@@ -1,4 +1,4 @@
-"""Group privacy: the losses of several people together."""
+"""Group privacy: the privacy losses of several people who are changed at once."""
 
 from __future__ import annotations
 
@@ -40,21 +40,24 @@ from dpcompose.loss import (
 from dpcompose.mechanisms import Askable
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
-# The losses of a group: of `size` people together, from those of one person.
+# The losses of a group of `size` people, derived from those of one person.
 #
-# From one world to the other leads a path of neighbors, one member of the group at a time. Along it the power function
-# of a part is applied again and again (`guarantee.power_function`): the loss of the group is that of the iterate. For a
-# composition it is the composition of its parts' group losses, which is never more than the iterate of the composition's
-# own power function, and often much less.
+# A path of neighboring data sets leads from one data set to the other, one group member at a time.
+# Along it the power function of a part is iterated (`guarantee.power_function`); the group's loss
+# has the iterated power function. For a composition it is the composition of its parts' group
+# losses, which is never more than the iterate of the composition's own power function, and often
+# much less.
 #
-# Losses that differ between removing and adding: some members may be in the first world alone (removed), and the others
-# in the second alone (added). Both orders of the path, all removals first or all additions first, bound the power, so at
-# every level the smaller one does. The truth is the largest over the number of the removed.
+# If removing and adding have different losses: some members may be only in the first data set
+# (removed), the others only in the second (added). Both orders of the path, all removals first or
+# all additions first, bound the power, so at every level the smaller one does. The truth is the
+# largest over the number of removed members.
 #
-# On a Poisson sample the number of members in it is binomial. With r of them against none, P is the mixture of the part's
-# outputs with j = 0, ..., r members: its power is at most sum_j C(r, j) q^j (1 - q)^(r - j) phi_j, phi_j that of a group
-# of j without sampling, whatever else is in the sample (power functions are concave). That is less than iterating the
-# sampled part's own power function, and attained where one family of tests is the best for every j.
+# On a Poisson sample the number of members in it is binomial. With r of them against none, P is the
+# mixture of the part's outputs with j = 0, ..., r members. Its power is at most sum_j C(r, j) q^j
+# (1 - q)^(r - j) phi_j, where phi_j is that of a group of j without sampling, whatever else is in
+# the sample (power functions are concave). That is less than iterating the sampled part's own power
+# function, and is attained if one family of tests is optimal for every j.
 
 
 FEW_NODES = 512
@@ -168,7 +171,7 @@ def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adja
         binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)
     ]
 
-    # Of what is left out only small means matter at positive losses.
+    # Of the omitted terms, only small means matter at positive losses.
     attained = all(mixture.means[0] == 0 for mixture, _ in known)
 
     def loss(removed: int, added: int) -> MixtureLoss:
@@ -221,7 +224,7 @@ def _iterated(pair: Pair, size: int) -> GroupLoss:
         )
         mixed = tuple(_loss(chain, relative_error) for chain in chains)
     if not pair.attained or all_removed.below is None or all_added.below is None:
-        # What one member alone can change is attained.
+        # A change of one member alone is attained.
         return GroupLoss(
             Pair(first, second, False, (pair,) if pair.attained else pair.attained_parts),
             mixed,
@@ -277,8 +280,8 @@ def _mixed(curves: Sequence[PowerCurve], number: int, rate: float) -> PowerCurve
 
 
 def _between(remove: PowerCurve, add: PowerCurve) -> PowerCurve:
-    """Return the power function for removals followed by additions, in the better order of the
-    two.
+    """Return the power function of a group with removed and added members: the smaller one of
+    removals first and additions first.
     """
     if IDENTITY in (remove, add):
         return remove.after(add)
@@ -415,7 +418,7 @@ class Grouped(Part):
     _cache: dict[Adjacency, GroupLosses | None] = field(
         default_factory=dict[Adjacency, "GroupLosses | None"], init=False, repr=False, compare=False
     )
-    """The losses, worked out once for each adjacency: they may take seconds."""
+    """A cache of the losses for each adjacency; computing them may take seconds."""
 
     @property
     def label(self) -> str:

@@ -20,7 +20,7 @@ from dpcompose.loss import Loss, Pair, Product, least_rho, loss_of, sampled_pair
 from dpcompose.mechanisms import Part as Noun
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, sum_rounded_up, up
 
-# The losses of a part of a composition: the laws that it states, and the losses of the families that they name.
+# The losses of a part: evaluated from the laws that the mechanism states
 
 
 MOST_TIMES = 10**15
@@ -29,7 +29,7 @@ Pairs = tuple[tuple[Pair, int], ...]
 
 
 def answered(stated: Laws) -> Pairs:
-    """Return the privacy losses of the laws, with their counts."""
+    """Return the privacy losses that the laws describe, with their counts."""
     return tuple([(_pair(pair), times) for pair, times in stated])
 
 
@@ -43,7 +43,7 @@ def _pair(pair: laws.Pair) -> Pair:
 
 @supply(Noun)
 class Part(Noun):
-    """The members of a mechanism (`mechanisms.Part`) that follow from the laws it states."""
+    """The methods of a mechanism that compute its privacy losses from the laws that it states."""
 
     def pairs(self, adjacency: Adjacency) -> Pairs | None:
         """Return the losses under `adjacency`, a composition of pairs; None if the part only states
@@ -94,7 +94,7 @@ Parts = tuple[tuple[Part, int], ...]
 
 
 class Composed(Protocol):
-    """A composition, as far as its parts are concerned."""
+    """An object with parts, such as a composition."""
 
     @property
     def parts(self) -> Parts:
@@ -190,9 +190,9 @@ def composed_on_sample(parts: Parts, rate: float, adjacency: Adjacency) -> Pair:
 
 
 MANY = 16
-"""From so many parts of a kind on, the kind is asked for the sum of their losses."""
+"""Above this number of parts of one class, the class is asked to add their losses."""
 FEW = 64
-"""Up to so many different losses, the least rho of each is searched for."""
+"""Up to this number of different losses, the least rho of each is searched for."""
 
 
 class Losses(NamedTuple):
@@ -202,9 +202,9 @@ class Losses(NamedTuple):
         parts: The parts with their counts.
         adjacency: The adjacency of the losses.
         pairs: The losses with their counts, in a fixed order.
-        promises: The parts that state a Renyi curve in place of losses, with the curve and their
+        promises: The parts that state a Renyi curve instead of losses, with the curve and their
             counts.
-        by_part: Each part whose losses were computed by itself, with these losses.
+        by_part: Each part whose losses were computed separately, with these losses.
     """
 
     parts: Parts
@@ -426,7 +426,7 @@ def _ordered(parts: Sequence[tuple[Part, int]]) -> Sequence[tuple[Part, int]]:
     """
     try:
         return sorted(parts, key=_by_values)
-    except (TypeError, ValueError):  # fields that have no order, such as one left at None
+    except (TypeError, ValueError):  # fields without an order, such as None
         return sorted(parts, key=_by_text)
 
 

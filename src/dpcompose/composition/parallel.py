@@ -24,7 +24,7 @@ from dpcompose.guarantee import ConcentratedDP, RenyiPromise
 from dpcompose.loss import Loss, Pair, envelope
 from dpcompose.values import Adjacency, AdjacencyName, Bound, Orientation
 
-# One of several mechanisms, chosen anew in each round from the earlier answers.
+# A round in which an adaptively chosen one of several mechanisms runs
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _moves(counted: Counter[Composition]) -> list[Parts]:
     """
     same = [(cell, cell) for cell, times in counted.items() if times > 1]
     if len(counted) == 1 and not same:
-        # The rest of the world is a cell on which nothing runs.
+        # A record may also come from, or go to, a cell on which no mechanism runs.
         return [_moved(cell, enters=False) for cell in counted]
     pairs = (*itertools.combinations(counted, 2), *same)
     return [_moved(one, enters=False) + _moved(other, enters=True) for one, other in pairs]
@@ -320,7 +320,7 @@ class Move(Part):
 
 
 def _mirrored(pair: Pair) -> Pair:
-    """Return the pair with both orders swapped."""
+    """Return the pair of losses with the two orders (record removed, record added) swapped."""
     attained_parts = tuple(_mirrored(each) for each in pair.attained_parts)
     return pair._replace(remove=pair.add, add=pair.remove, attained_parts=attained_parts)
 

@@ -1,23 +1,27 @@
-"""The curve delta(epsilon) of a composition, and its dual, the best test at a level.
+"""The privacy profile delta(epsilon) of a composition, and its dual, the power of the best test at
+each level.
 
-With H(a) = delta(ln a), the larger of both orders of the pair, the largest power at level (type I error) alpha is
+With H(a) = delta(ln a), the larger of both orders of the pair, the largest power at level (type I
+error) alpha is
 
     phi(alpha) = inf over a >= 0 of H(a) + a alpha,    and f = 1 - phi is the trade-off function.
 
-H is convex, falls, has slope >= -1, and H(a) = 1 - a + a H(1 / a), because the one order's H is the other's, seen from
-the complement of the test. So a >= 1 is enough: f(alpha) = max(1 - D, S) with
+H is convex and decreasing, has slope >= -1, and H(a) = 1 - a + a H(1 / a), because the H of the
+other order is that of the complementary test. So a >= 1 is enough: f(alpha) = max(1 - D, S) with
 
     D = inf over a >= 1 of H(a) + a alpha,    S = sup over a >= 1 of (1 - alpha - H(a)) / a.
 
-Neither loses relative accuracy, D where the power is small, S where the type II error is.
+Both keep their relative accuracy, D where the power is small, S where the type II error is.
 
-Enclosure, from L_i <= H(a_i) <= U_i at nodes 1 = a_0 < a_1 < ... : U_i at every node bounds D from above and S from
-below. Between a_i and a_(i+1), convexity puts H above two straight lines, the one from (a_(i-1), U_(i-1)) through
-(a_i, L_i) and the one from (a_(i+2), U_(i+2)) through (a_(i+1), L_(i+1)), both prolonged. Along a straight line
-H + a alpha and (1 - alpha - H) / a are monotone in a, so the extremes over the larger of two lines are at the nodes,
-with L_i, or where the lines meet. That point may be rounded: at any a between the nodes take the smaller of the two
-lines. Right of the true meeting point that is the left line, and its value misses the extreme only if the objective
-rises along that line; but then the extreme is at the left node. Likewise on the other side.
+Enclosure, from L_i <= H(a_i) <= U_i at nodes 1 = a_0 < a_1 < ... : U_i at every node bounds D from
+above and S from below. Between a_i and a_(i+1), convexity puts H above two straight lines, both
+extended: the one from (a_(i-1), U_(i-1)) through (a_i, L_i), and the one from (a_(i+2), U_(i+2))
+through (a_(i+1), L_(i+1)). Along a straight line H + a alpha and (1 - alpha - H) / a are monotone
+in a, so the extremes over the larger of the two lines are at the nodes, with L_i, or where the
+lines meet. That point may be rounded: at any a between the nodes take the smaller of the two lines.
+To the right of the true intersection that is the left line. Its value misses the extreme only if
+the objective increases along that line, and then the extreme is at the left node. The same holds on
+the other side.
 
 Reference: [DongRothSu2022, Proposition 2.12]
 """
@@ -180,14 +184,14 @@ class Profile:
 
 Reals = NDArray[np.float64]
 Ends = Callable[[Reals], tuple[Reals, Reals]]
-"""From epsilons >= 0 to the lower and the upper ends of delta there."""
+"""Maps epsilons >= 0 to the lower and the upper ends of delta there."""
 
 FARTHEST = 700.0
 ROUNDS = 24
 _ROUNDING = 16 * U
 _NEGLIGIBLE = 1e-13
 _TOGETHER = 8
-"""How many nodes of the first grid are asked together, from the left."""
+"""The number of nodes of the first grid that are evaluated in one call, from the left."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +289,8 @@ class _Nodes:
         def high(epsilon: float) -> bool:
             return float(profile(np.array([epsilon]))[1][0]) > half
 
-        # H falls: where it is low at 1, which is asked at less cost, it is low at the end.
+        # H is decreasing: a cheap evaluation at epsilon 1 that is already small bounds H at the
+        # end.
         while top < FARTHEST and high(min(top - 1.0, 1.0)) and high(top - 1.0):
             top = min(2.0 * top, FARTHEST)
         inside = [kink for kink in kinks if 0.0 < kink < top]
@@ -314,11 +319,11 @@ class _Nodes:
         return _Nodes(every[order], *joined)
 
     def corners(self, infinite: float) -> tuple[Reals, Reals]:
-        """Return the epsilons where the two lines of each cell meet, and the last line meets the
-        limit, with values at most H.
+        """Return lower bounds on the profile between nodes: the epsilons where the two supporting
+        lines of each cell meet, and the last line meets the limit, with the lines' values there.
         """
         at, low, high = self.epsilon, self.lower, self.upper
-        # The node left of 0 is the mirror image of the first one right of it.
+        # By the symmetry of H, the node to the left of 0 mirrors the first node to the right.
         mirrored = -math.expm1(-at[1]) + math.exp(-at[1]) * high[1]
         before, above = np.concatenate([[-at[1]], at[:-1]]), np.concatenate([[mirrored], high[:-1]])
         slope = np.maximum(above - low, 0.0) / -np.expm1(before - at)
@@ -333,7 +338,8 @@ class _Nodes:
         )
         share = np.clip(share, 0.0, 1.0)
         lines = np.minimum(low[:-1] - falls * share, low[1:] + rises * (1.0 - share))
-        # Where noise makes the lines cross the wrong way, H only falls.
+        # If rounding errors make the lines cross on the wrong side, only the monotonicity of H is
+        # used.
         values = np.where(proper, lines - 64 * U * (low[:-1] + falls + rises), low[1:])
         points = at[:-1] + np.log1p(share * width)
         if slope[-1] > 0.0:
@@ -346,7 +352,7 @@ class _Nodes:
 
 @dataclass(frozen=True)
 class _TestSearch:
-    """The enclosures at the levels that follow from the nodes, and the choice of further nodes."""
+    """The enclosures at all levels, computed from the nodes, and the choice of further nodes."""
 
     nodes: _Nodes
     levels: Reals
@@ -407,7 +413,7 @@ class _TestSearch:
             near, noise = self._modeled(
                 float(self.levels[index]), rising=bool(rising[index]), effort=effort
             )
-            # Where the two ends are far apart, the upper one is still worth a few rounds.
+            # While the two ends are far apart, refining the upper one is still worth a few rounds.
             if float(gap[index]) > 8.0 * noise or effort < 3:
                 asked.extend([*near, float(worst[index])])
                 if not power[0, index] > 0.5 * power[1, index]:
@@ -460,7 +466,8 @@ class _TestSearch:
             max(self.tolerance / 4.0, 4.0 * relative, 10.0 ** (-3 * effort - 3)) / bend
         )
         points = [vertex - step, vertex, vertex + step]
-        # Where the best node is next to one end of a steep bracket, the parabola creeps: the longer part is halved too.
+        # If the best node is close to one end of a steep bracket, the parabola converges slowly, so
+        # the longer part is halved too.
         far, end = (
             (first, value[here - 1])
             if second - first > third - second
@@ -471,7 +478,8 @@ class _TestSearch:
         return points, noise
 
 
-# The gain of an attacker: the best test, the best guess and the best reconstruction that the answers allow.
+# The gain of an attacker: the best test, the best guess and the best reconstruction from the
+# answers.
 
 
 _TESTED = Certificate("best test against the certified profile", unit="relative power")
@@ -560,7 +568,7 @@ def _bayes_error(profile: Profile, prior: float) -> Bound:
     rarer = min(prior, 1.0 - prior)
     if rarer == 0.0:
         return Bound(0.0, 0.0, Certificate("nothing to guess"))
-    # Of a rate below 1e-300 the inverse may overflow, and 1 - rate is 1.
+    # For a rate below 1e-300 the inverse may overflow, and 1 - rate rounds to 1.
     point = math.log1p((1.0 - 2.0 * rarer) / rarer) if rarer > 1e-300 else -math.log(rarer)
     slack = 0.0 if rarer == 0.5 else 16 * UNIT_ROUNDOFF * (1.0 + point)
     delta = profile(np.array([point + slack, point - slack]))
@@ -584,7 +592,7 @@ def _bayes_error(profile: Profile, prior: float) -> Bound:
 
 
 FINEST = 1e-13
-"""The relative width of the deltas that are asked for."""
+"""The relative width of the deltas that are computed for the secants."""
 _DISTANCES = tuple(10.0**-place for place in range(1, 9))
 _SECANT_ROUNDING = 16 * UNIT_ROUNDOFF
 _METHOD = Certificate("secants of the certified profile", unit="relative probability")

@@ -1,8 +1,8 @@
-"""The question about a composition: certified bounds on delta, epsilon and Renyi divergences from
-the losses of both directions.
+"""Certified bounds on delta, epsilon and Renyi divergences of a composition, from the losses of
+both directions.
 
-Both orders of every pair are composed separately, and the maximum is taken once, over the two
-products.
+Both orders of every pair are composed separately, and the maximum of the two products is taken at
+the end.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from dpcompose.values import (
     OrientationName,
 )
 
-# The options of every question, declared once: their names, their defaults, and the function that reads them.
+# The keyword options of all questions, declared once, and the function that checks them.
 
 
 Arguments = ParamSpec("Arguments")
@@ -123,7 +123,7 @@ OPTIONS = [
     )
     for name, annotation in Options.__annotations__.items()
 ]
-"""The options as they stand in the signature of a question."""
+"""The options as parameters of a function signature."""
 
 
 def asks(
@@ -148,7 +148,7 @@ def asks(
         def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
             if number and len(arguments) > 1:
                 call = f".{function.__name__}({number}={arguments[1]!r})"
-                raise TypeError(f"the number has a name: {call}")
+                raise TypeError(f"pass the number by name: {call}")
             if not accepted.issuperset(named):
                 name = next(name for name in named if name not in accepted)
                 reason = f"got an unexpected keyword argument {name!r}"
@@ -455,7 +455,8 @@ class PrivacyQuestion:
         Raises:
             DomainError: If the order is not a finite number above 1.
         """
-        # A pair that different mechanisms attain at different epsilons has the moments of none of them.
+        # If different mechanisms attain a pair at different epsilons, its moments are attained by
+        # none of them.
         attained = attained_directions(self.losses.pairs) if self.tight_alone else self.attained
         return self.curve.enclosed(check.order(order), attained=attained)
 

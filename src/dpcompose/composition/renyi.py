@@ -35,10 +35,10 @@ from dpcompose.loss import (
 from dpcompose.numerics import Reals
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, float_sum, up
 
-# Parts of which a Renyi curve says more than their losses do, as one pair of distributions.
-#
-# Renyi divergences add up over adaptive rounds, so all such parts together are one interactive mechanism with one curve.
-# That curve is converted once (`loss.renyi_pair`), and the pair is composed with the losses of all other parts.
+# Parts whose Renyi curve gives more than their losses are combined into one pair of distributions.
+# Renyi divergences add over adaptive rounds, so all such parts together are one interactive
+# mechanism with one curve. That curve is converted once (`loss.renyi_pair`), and the pair is
+# composed with the losses of all other parts.
 #
 # Reference: [Mironov2017, Proposition 1], [VadhanZhang2023, Theorem 1.5]
 
@@ -86,7 +86,7 @@ def _one_pair(group: Group, rho: float, curves: tuple[tuple[RenyiPromise, int], 
     """
     families = by_family(group)
 
-    @np.errstate(over="ignore")  # infinite: nothing is known
+    @np.errstate(over="ignore")  # an infinite divergence gives no information
     def moments(orders: Reals) -> Reals:
         total = rho * orders * (orders + 1)
         for family, members in families.items():
@@ -133,13 +133,14 @@ def _failing(promises: Promises) -> Group:
 
 
 Samples = tuple[tuple["RenyiCurve", float, int], ...]
-"""Curves of what runs on Poisson samples, with the rates and counts."""
+"""Renyi curves of the mechanisms on Poisson samples, with sampling rates and counts."""
 
-# The exact conversion of one order gains far less than this factor of delta over its moment alone.
+# The exact conversion of one order improves delta by much less than this factor over the moment
+# alone.
 _EXACT = 1.65
 _BEST_ORDER = Certificate("Renyi divergences, the best order", unit="epsilon")
 _BEST_DELTA = Certificate("Renyi divergences, the best order")
-# Orders that are asked in the place of one next to 1, or of one that is beyond floats.
+# Substitutes for orders that are too close to 1 or too large for floats.
 _NEXT_TO_ONE = tuple(1 + 10.0**-place for place in range(2, 9))
 _FAR = (2.0, 16.0, 256.0, 1e4, 1e6, 1e9, 1e16, 1e50, 1e150)
 
@@ -159,7 +160,7 @@ def _floor_elsewhere(product: Product, order: float) -> float:
     """
     if product.infinite.upper > 0:
         return 0.0
-    orders = (*_FAR, float(math.floor(order)))  # at whole orders some moments are short sums
+    orders = (*_FAR, float(math.floor(order)))  # some moments at integer orders are short sums
     low = max((_least(product, each) for each in orders if 1 < each < order), default=0.0)
     if order < _NEXT_TO_ONE[0]:
         half = math.fsum(times * _variance(loss) for loss, times in product.group) / 2 * (1 + 1e-12)
@@ -175,7 +176,7 @@ def _variance(loss: Loss) -> float:
     if math.isfinite(loss.maximum):
         return (loss.maximum - loss.minimum) ** 2 / 4
     bound = loss.transform(1).moment_bound(1.01) if math.isfinite(loss.minimum) else math.inf
-    # x^2 <= (2 / e)^2 e^x for x >= 0, and the moment that divides is at least 1.
+    # x^2 <= (2 / e)^2 e^x for x >= 0, and the moment in the denominator is at least 1.
     return loss.minimum**2 + 0.5414 * math.exp(bound) if bound < 700 else math.inf
 
 
@@ -207,7 +208,7 @@ class RenyiCurve:
     Args:
         products: The losses, one product for each direction.
         promises: The Renyi curves of parts without losses, with their counts.
-        rounds: The alternatives of each round that an adversary orients, used in place of the
+        rounds: The alternatives of each round that an adversary orients, used instead of the
             products: at each order the alternative with the largest moment counts.
         samples: Returns the Renyi curves of all parts without their samples, with sampling rates
             and counts.
@@ -231,21 +232,23 @@ class RenyiCurve:
             exact,
         )
         self._asked_samples = samples
-        # What is added up, each a set of alternatives: the whole in both directions, or round by round.
+        # The terms to add, each a set of alternatives: the whole composition in both directions, or
+        # one round at a time.
         if rounds:
             self._steps = [
                 tuple([Product(((loss, times),)) for loss in losses]) for losses, times in rounds
             ]
         else:
             self._steps = [tuple([product for product in products if product.reduced])]
-        # An alternative that loses less outright is dominated by one with the same finite part that loses as much.
+        # An alternative with a smaller infinite mass is dominated by one with the same finite part
+        # and a larger mass.
         self._failures = [(promise.delta, times) for promise, times in promises]
         self._failures += [
             (max([product.infinite.upper for product in step], default=0.0), 1)
             for step in self._steps
         ]
         self.lost = max(self._failures)[0] > 0
-        """Whether some mass may be lost outright: then every divergence may be infinite."""
+        """Whether an infinite loss has positive probability; then divergences may be infinite."""
 
     @cached_property
     def _corners(self) -> list[float]:
@@ -288,7 +291,7 @@ class RenyiCurve:
         )
         if close is not None:
             return close
-        # A divergence grows with its order, and keeps its digits better away from 1.
+        # A divergence grows with its order, and is more accurate at orders further from 1.
         later = [each for each in _NEXT_TO_ONE if each > order] if order < _NEXT_TO_ONE[0] else []
         high = max(min([self.divergence(each) for each in (order, *later)]), 0.0)
         products = [product for product in attained if product.reduced]
@@ -442,7 +445,8 @@ class RenyiCurve:
         rest = remaining_delta(delta, self._failures)
         if rest is None or rest.lower <= 0:
             return Bound(0.0, math.inf, _BEST_ORDER)
-        # With mass lost in the pair, only the moment itself may be used: the rest of Q need not have mass one.
+        # With infinite mass only the moment itself may be used, since the remaining part of Q need
+        # not have mass one.
         exact = not any(mass > 0 for mass, _ in self._failures[len(self._promises) :])
         found = renyi_epsilon(
             self._nonnegative, delta=rest.lower, exact=exact, orders=self._corners
@@ -569,8 +573,8 @@ class _Term:
         )
 
     def divergence(self, order: float) -> float:
-        """Return an upper bound on the divergence of `order`: from the mechanisms dominated, the
-        losses' moment, or rho * order.
+        """Return an upper bound on the Renyi divergence of `order`: the smallest known from the
+        dominated mechanisms, the losses' moment, or rho * order.
         """
         below = self._below([order - 1])
         if below is not None:

@@ -1,18 +1,22 @@
-"""The float engine: g(x) = E[(1 - e^(x - L))_+] between two floats, from M(t) = E[e^(tL)] on a vertical line.
+"""Certified bounds in floating point on g(x) = E[(1 - e^(x - L))_+] by numerical inversion of M(t)
+= E[e^(tL)].
 
-Read it in this order:
+The inversion integral runs along a vertical line Re t = order in the complex plane (the contour).
+Read the files in this order:
 
-  transform         a random variable L as a family describes it: M on vertical lines, with its error;
-  exponential_sums  a tool for families whose M is a sum over weighted points;
-  saddle            real orders near the saddle point, from tables of log M;
-  quadrature        where the line stands, how far apart its nodes are, and which of them are significant; three rules
-                    that turn a placement into a contour: periodic, direct, mollified; and the nodes of a contour used
-                    again for the pairs in the other order;
-  contour           the nodes, summed at any x: two ends, and the width that each source of error adds;
-  invert            g at a given x, and the x at which g takes a given value.
+  transform         a random variable L, given by M on vertical lines with error bounds;
+  exponential_sums  evaluation of M where it is a sum over weighted points;
+  saddle            real orders close to the saddle point, from tables of log M;
+  quadrature        the position of the line, the distance of its nodes, and which nodes are
+                    significant; three rules that turn this placement into a contour: periodic,
+                    direct, mollified; and the reuse of a contour's nodes for the pairs in the
+                    reverse order;
+  contour           the sum over the nodes at any x, with both ends and the width added by each
+                    source of error;
+  invert            bounds on g at a given x, and on the x at which g has a given value.
 
-Any line gives a certified enclosure. All that is estimated (`cumulants`, `curve`, a placement) only decides how narrow
-it is.
+Every line gives a certified enclosure. Estimates (`cumulants`, `curve`, a placement) only affect
+its width.
 """
 
 from dpcompose.face import face

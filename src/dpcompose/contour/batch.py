@@ -1,8 +1,9 @@
-"""Many lines of equally many nodes in rows: `contour` and `invert`, row by row, for one call.
+"""Many contours with equally many nodes, as rows of arrays: `contour` and `invert` for all rows in
+one call.
 
-Every row is summed by itself, and its steps end when it is there: what a row says does not depend on the others.
-Products of complex arrays are `np.multiply`: numpy swaps the factors of `*` where a temporary one is large, and rounds
-otherwise then.
+Every row is summed and iterated independently, so its result does not depend on the other rows.
+Complex arrays are multiplied by `np.multiply`: for large temporary arrays numpy swaps the factors
+of `*`, which changes the rounding.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ _ANGLE_ERROR = 24
 
 @dataclass(frozen=True)
 class ContourRows(ArrayRows):
-    """m lines of n nodes each, ready to be summed at one x each. Formulas and proofs are those of `Contour`.
+    """m contours of n nodes each, to be summed at one x for each. Formulas and proofs are those of
+    `Contour`.
 
     Args:
-        order: The real parts, shape (m, 1).
-        step: The distances of the nodes.
+        order: The real parts of the lines, shape (m, 1).
+        step: The distances of the nodes, shape (m, 1).
         log: log M at the nodes, shape (m, n).
-        error: Bounds on its error, shape (m, n).
-        tail: Bounds on the nodes left out, as multiples of M(order) e^(-order x) step / (2 pi).
-        outer: Orders beyond `order`.
-        outer_log: Upper bounds on log M there.
+        error: Bounds on the error of `log`, shape (m, n).
+        tail: Bounds on the sum over omitted nodes, as multiples of M(order) e^(-order x) step / (2
+            pi).
+        outer: Orders larger than `order`.
+        outer_log: Upper bounds on log M at `outer`.
     """
 
     order: Reals
@@ -67,19 +70,23 @@ class ContourRows(ArrayRows):
 
     @cached_property
     def _cosine(self) -> tuple[Reals, Reals]:
-        """The factors of cosine and sine in g, shape (m, n) each."""
+        """The factors of cosine and sine in the terms of the hockey-stick divergence g, shape (m,
+        n) each.
+        """
         return self._size * self._kernel.real, self._size * self._kernel.imag
 
     @cached_property
     def _slanted(self) -> tuple[Reals, Reals]:
-        """The same in -g'."""
+        """The factors of cosine and sine in the terms of -g', shape (m, n) each."""
         kernel: Complexes = np.multiply(self._kernel, self.order + 1j * self._frequency)
         return self._size * kernel.real, self._size * kernel.imag
 
     def _rotation(self, x: Reals) -> tuple[Reals, Reals]:
-        """Cosine and sine of the phases at x, good to `_ANGLE_ERROR` U.
+        """Return cosine and sine of the phases v at x, with an error of at most `_ANGLE_ERROR` unit
+        roundoffs.
 
-        With t = tan(v / 2) they are (1 - t^2) / (1 + t^2) and 2 t / (1 + t^2), and as smooth in t as that.
+        With t = tan(v / 2) they are (1 - t^2) / (1 + t^2) and 2 t / (1 + t^2), so errors of t are
+        not amplified.
         """
         tangent = np.tan(0.5 * (self.log.imag - self._frequency * x))
         share = 2 / (1 + tangent * tangent)
@@ -89,7 +96,7 @@ class ContourRows(ArrayRows):
         return row_sums(factors[0] * rotation[0] - factors[1] * rotation[1])
 
     def _unit(self, x: Reals) -> Reals:
-        """The factor of the sums; NaN where it is beyond what is evaluated here."""
+        """Return the common factor of the sums at x; NaN where it could overflow or underflow."""
         exponent = self._scale - self.order * x
         return (
             np.where(np.abs(exponent) < _EXPONENT, np.exp(exponent), np.nan)
@@ -98,7 +105,9 @@ class ContourRows(ArrayRows):
         )
 
     def _errors(self, reach: Reals) -> Reals:
-        """A bound on the error of the sum for |x| up to `reach`, in its units; NaN if it is too large."""
+        """Return a bound on the error of the sum for all |x| up to `reach`, divided by `_unit`; NaN
+        if it is too large.
+        """
         relative = self.error + U * (
             4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale)
         )
@@ -108,7 +117,9 @@ class ContourRows(ArrayRows):
         return np.where(np.isfinite(found), found * (1 + 1e-9), np.nan)
 
     def _aliases(self, x: Reals) -> Reals:
-        """A bound on the aliases: below x each is at most e^(-order W |n|); above, Chernoff's."""
+        """Return a bound on the aliases: those below x are at most e^(-order W |n|), those above x
+        by Chernoff's bound.
+        """
         period = 2 * math.pi / self.step * (1 - 4 * U)
         moved = self.outer * x
         chernoff = self.outer_log - moved + kernel_peak(self.outer)
@@ -119,27 +130,30 @@ class ContourRows(ArrayRows):
         )
 
     def ends(self, x: Reals, errors: Reals | None = None) -> tuple[Reals, Reals]:
-        """lower <= g(x) <= upper, shape (m, 1) each; NaN where nothing is known.
+        """Return lower and upper bounds on the hockey-stick divergence g(x), shape (m, 1) each; NaN
+        where there is no bound.
 
-        `errors`: those of the sums, if they are known for an |x| as large.
+        `errors` are the error bounds of the sums for an |x| at least as large, if they were
+        computed before.
         """
         value, unit = self._sum(self._cosine, self._rotation(x)), self._unit(x)
         around = self._around(x, value, unit, self._errors(np.abs(x)) if errors is None else errors)
         return value * unit - around - self._aliases(x), value * unit + around
 
     def _around(self, x: Reals, value: Reals, unit: Reals, errors: Reals) -> Reals:
-        """Rounding and truncation."""
+        """Return the error of the value by rounding and truncation."""
         shift = U * (4 * np.abs(self._scale) + (6 * self.order + 4) * (np.abs(x) + 1.0) + 24)
         tail = self.tail * np.exp(np.minimum(self.error[:, :1], 1.0))
         found = (errors + shift * (np.abs(value) + errors) + tail) * unit
         return np.where(np.isfinite(found), found, np.nan) * (1 + 1e-12)
 
     def _root(self, mass: Reals, x: Reals) -> tuple[Reals, Reals]:
-        """The x with g(x) = mass and -g' / g there, by Newton's steps for log g; a row that is there moves no more.
+        """Return an approximate x with hockey-stick divergence g(x) = mass, and -g' / g at it, by
+        Newton's method for log g. Converged rows stay fixed.
 
         Args:
-            mass: In (0, 1), shape (m, 1).
-            x: Where to begin.
+            mass: The values of g, in (0, 1), shape (m, 1).
+            x: The starting points.
         """
         found, slopes, left = np.full_like(x, np.nan), np.full_like(x, np.nan), np.arange(len(x))
         low, high, rows, going = (
@@ -172,11 +186,12 @@ class ContourRows(ArrayRows):
         return found, slopes
 
     def solved(self, mass: Reals, x: Reals) -> tuple[Reals, Reals]:
-        """The x with g(x) = mass between two floats, shape (m, 1) each; NaN where one is not proved.
+        """Return certified lower and upper bounds on the x with hockey-stick divergence g(x) =
+        mass, shape (m, 1) each; NaN where no proof succeeds.
 
         Args:
-            mass: In (0, 1), shape (m, 1).
-            x: Where to begin.
+            mass: The values of g, in (0, 1), shape (m, 1).
+            x: The starting points.
         """
         x, slope = self._root(mass, x)
         unit, spare = self._unit(x), 2**-10 * np.abs(x) + 2**-20
@@ -200,7 +215,7 @@ class ContourRows(ArrayRows):
 
 
 def _geometric(log_first: Reals | float, log_ratio: Reals) -> Reals:
-    """The sum over n >= 1 of e^(log_first + n log_ratio); infinite where that does not fall."""
+    """Return the sum over n >= 1 of e^(log_first + n log_ratio); infinite if it diverges."""
     exponent = log_first + log_ratio
     return np.where(
         log_ratio < 0, np.exp(np.minimum(exponent, 700.0)) / -np.expm1(log_ratio), np.inf

@@ -1,9 +1,11 @@
-"""E[(1 - e^(x - L))_+] between two floats, from the moment generating function of L on one vertical line.
+"""Bounds on g(x) = E[(1 - e^(x - L))_+] from the moment generating function M of L on one vertical
+line.
 
-With t = order + iu the expectation g(x) is (1/2 pi) times the integral of M(t) e^(-t x) / (t (t + 1)) du. The trapezoid
-rule of step h, period W = 2 pi / h, is by Poisson summation exactly the sum over integers n of e^(order n W)
-g(x + n W): terms that are all nonnegative. So the sum is an upper bound, and the sum minus a bound on the terms n != 0
-(the aliases) is a lower bound. What is left out of the sum beyond its last node, and every rounding, widens both ends.
+With t = order + iu, g(x) is (1/2 pi) times the integral of M(t) e^(-t x) / (t (t + 1)) du. By
+Poisson summation the trapezoid sum with step h and period W = 2 pi / h equals the sum over integers
+n of e^(order n W) g(x + n W), whose terms are all nonnegative. So the trapezoid sum is an upper
+bound on g(x), and subtracting a bound on the terms n != 0 (the aliases) gives a lower bound. The
+nodes omitted at the end of the line, and every rounding error, widen both ends.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from dpcompose.values import up
 
 
 class Bracket(NamedTuple):
-    """lower <= g(x) <= upper, and the part of the width that each source of error adds, absolute."""
+    """Lower and upper bound on the hockey-stick divergence g(x), and the absolute width that each
+    source of error adds.
+    """
 
     lower: float
     upper: float
@@ -32,7 +36,8 @@ class Bracket(NamedTuple):
     rounding: float
 
 
-# Beyond this standard deviation the bump does not usefully bound the smoothing gap.
+# If the smoothing has a larger standard deviation, the bump kernel no longer gives a useful bound
+# on the smoothing gap.
 WIDE = 8.0
 # The probability that a Gaussian exceeds nine standard deviations is 1.13e-19.
 _BEYOND_NINE = 1.2e-19
@@ -42,7 +47,9 @@ _NOTHING = Bracket(-math.inf, math.inf, math.inf, math.inf, math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Margin:
-    """A bound on the error of each term of a sum, in its units, at every |x| up to `reach`; None if it is too large."""
+    """A bound on the error of each term of a sum, in units of the sum, for every |x| up to `reach`;
+    None if it is too large.
+    """
 
     reach: float
     errors: Reals | None
@@ -50,23 +57,27 @@ class Margin:
 
 @dataclass(frozen=True, kw_only=True)
 class Contour:
-    """The nodes of one vertical line, ready to be summed at any x.
+    """The nodes of one vertical line, from which the hockey-stick divergence g can be bounded at
+    any x.
 
     Args:
         order: The real part of the line.
         step: The distance of the nodes.
-        frequency: Imaginary parts of the nodes, shape (n,).
+        frequency: The imaginary parts of the nodes, shape (n,).
         log: log M at the nodes minus `scale`, shape (n,).
         error: Bounds on the error of `log`, shape (n,).
-        scale: A real number near log M(order).
-        kernel: The factor of M(t) e^(-t x) at each node, node weights included, shape (n,).
-        tail: A bound on the nodes left out, as a multiple of M(order) e^(-order x) step / (2 pi).
-        outer: Orders beyond `order`, and upper bounds on log M (smoothed) there, for the aliases above x.
-        maximum: No alias above this value; inf if there may be.
-        name: The quadrature rule.
-        lattice: The lattice, or None.
-        smoothing: Standard deviation of the smoothing Gaussian, or 0.
-        bump: The smoothing gap as a kernel, or None: without smoothing, and where it is wider than `WIDE`.
+        scale: A real number close to log M(order).
+        kernel: The factor of M(t) e^(-t x) at each node, including node weights, shape (n,).
+        tail: A bound on the sum over omitted nodes, as a multiple of M(order) e^(-order x) step /
+            (2 pi).
+        outer: Pairs of an order larger than `order` and an upper bound on log M (smoothed) at it,
+            for the aliases above x.
+        maximum: Aliases above this value are 0; inf if there is no such value.
+        name: The name of the quadrature rule.
+        lattice: The lattice of L; None if there is none.
+        smoothing: The standard deviation of the smoothing Gaussian; 0 without smoothing.
+        bump: The kernel of the smoothing gap; None without smoothing, and if the smoothing is wider
+            than `WIDE`.
     """
 
     order: float
@@ -86,24 +97,26 @@ class Contour:
 
     @property
     def nodes(self) -> int:
-        """The number of values of M that this line costs."""
+        """The number of nodes, at each of which the moment generating function M was evaluated."""
         return len(self.frequency)
 
     def bracket(self, x: float, margin: Margin | None = None) -> Bracket:
-        """The two-sided value of g(x)."""
+        """Return lower and upper bounds on the hockey-stick divergence g(x)."""
         return self.brackets([x], margin)[0]
 
     def brackets(self, xs: Sequence[float], margin: Margin | None = None) -> list[Bracket]:
-        """The two-sided values of g at several points, best near each other: they share the larger margin.
+        """Return bounds on the hockey-stick divergence g at several points, preferably close to
+        each other, since they share the largest margin.
 
         Args:
             xs: The points.
-            margin: One that was found for a point nearby, to save time.
+            margin: The margin computed for a point close by, if available; saves time.
         """
         found = self._brackets(xs, margin)
         if not self.smoothing > WIDE:
             return found
-        # f(y + Z - c) <= f(y) + [Z > c]: a move by c bounds what a wide Z adds.
+        # f(y + Z - c) <= f(y) + [Z > c], so a shift by c bounds the effect of a Gaussian Z of large
+        # variance.
         shift = (self.smoothing * self.smoothing / 2 + 9 * self.smoothing) * (1 + 8 * U)
         others = self._brackets([up(x + shift) for x in xs], margin)
         lows = [
@@ -118,7 +131,9 @@ class Contour:
         ]
 
     def _brackets(self, xs: Sequence[float], margin: Margin | None) -> list[Bracket]:
-        """The same; of L + Z if there is no bump."""
+        """Return the bounds of `brackets` on the hockey-stick divergence g for L; without a bump
+        kernel, on g for the smoothed variable L + Z.
+        """
         anchor, factor, magnitude = np.array(xs)[:, None], self.kernel, self._magnitude
         reach = float(np.abs(anchor).max())
         if self.lattice is not None:
@@ -143,12 +158,13 @@ class Contour:
         return [self._bracket(*row) for row in zip(xs, anchor[:, 0].tolist(), *sums, strict=True)]
 
     def margin(self, reach: float) -> Margin:
-        """The margin of a sum without a lattice, for |x| up to a little more than `reach`."""
+        """Return the margin of a sum without a lattice, for |x| slightly larger than `reach`."""
         reach *= 1 + 2**-10
         return Margin(reach, self._errors(reach, self._magnitude, 0.0))
 
     def _errors(self, reach: float, magnitude: Reals, kernel_error: Reals | float) -> Reals | None:
-        """A bound on the error of each term for |x| up to `reach`, in the units of the sum; None if it is too large.
+        """Return a bound on the error of each term for |x| up to `reach`, in units of the sum; None
+        if it is too large.
 
         Args:
             reach: The largest |x|.
@@ -162,14 +178,17 @@ class Contour:
         if worst < 1:
             absolute = size * np.expm1(error)
         else:
-            # Of such an M only the modulus may be known: the term is off by its own size and that of the true one.
+            # At such a node only a bound on |M| is known, so the error of the term is at most its
+            # own size plus that of the true term.
             unknown = size + np.exp(self.log.real + error)
             absolute = np.where(error < 1, size * np.expm1(np.minimum(error, 1.0)), unknown)
         rounded = absolute + size * U * (24 + math.log2(self.nodes + 1))
         return magnitude * rounded + kernel_error * (size + absolute)
 
     def width(self, x: float, value: float, margin: Margin) -> float:
-        """About how wide the bracket at x is, which holds `value`; inf if nothing is known."""
+        """Return an estimate of the width of the bounds at x, where the hockey-stick divergence g
+        is about `value`; inf if there are none.
+        """
         exponent = self.scale - self.order * x
         if margin.errors is None or not abs(exponent) < 690:
             return math.inf
@@ -191,7 +210,9 @@ class Contour:
 
     @cached_property
     def _tail(self) -> float:
-        """The tail in the units of the sum, with the error of M(order) there."""
+        """The tail in units of the sum, including the error of the moment generating function
+        M(order).
+        """
         return self.tail * math.exp(min(float(self.error[0]), 700.0))
 
     @cached_property
@@ -200,13 +221,17 @@ class Contour:
 
     @cached_property
     def _relative_error(self) -> Reals:
-        """A bound on the relative error of M and of the exponential of its logarithm, apart from the factor of x."""
+        """A bound on the relative error of the moment generating function M = exp(log) at each
+        node, without the factor that depends on x.
+        """
         return self.error + U * (4 * np.abs(self.log.imag) + 2 * np.abs(self.log.real) + 24)
 
     def _bracket(
         self, x: float, anchor: float, value: float, rounding: float, bump: float
     ) -> Bracket:
-        """The ends from sums over the nodes: of the kernel, of the errors of its terms, of the smoothing gap."""
+        """Return the bounds from three sums over the nodes: of the kernel, of the errors of its
+        terms, of the smoothing gap.
+        """
         exponent = self.scale - self.order * anchor
         if not exponent < 690:
             return _NOTHING
@@ -216,7 +241,7 @@ class Contour:
         truncation = self._tail * unit
         gap = max(bump, 0.0) * unit * (1 + shift)
         rounding = (rounding + shift * (abs(value) + rounding)) * unit
-        if exponent < -600:  # what is below the normal floats is rounded absolutely
+        if exponent < -600:  # numbers below the normal floats have an absolute rounding error
             rounding += 2e-323 * (1 + self.step) * (1 + abs(value) + self._tail + abs(bump))
         upper = value * unit + rounding + truncation
         lower = value * unit - rounding - truncation - aliasing - gap
@@ -227,7 +252,9 @@ class Contour:
         return Bracket(min(lower, upper), upper, aliasing, 2 * truncation, gap, 2 * rounding)
 
     def slope(self, x: float) -> tuple[float, float]:
-        """g(x) and -g'(x) / g(x), uncertified: for Newton steps only."""
+        """Return the hockey-stick divergence g(x) and -g'(x) / g(x) without certification, for
+        Newton steps.
+        """
         if self.lattice is None:
             anchor = x
             terms = np.exp(self.log - 1j * self.frequency * x) * self.kernel
@@ -249,7 +276,9 @@ class Contour:
         return value * unit, falling / value if value > 0 else math.nan
 
     def _aliases(self, x: float) -> float:
-        """A bound on the aliases n != 0: below x each is at most e^(-order W |n|); above, Chernoff's."""
+        """Return a bound on the aliases n != 0: those below x are at most e^(-order W |n|), those
+        above x by Chernoff's bound.
+        """
         period = 2 * math.pi / self.step * (1 - 4 * U)
         below = _geometric(-self.order * period)
         if x + period * (1 - 1e-12) >= self.maximum:
@@ -265,13 +294,15 @@ class Contour:
         return (below + above) * (1 + 1e-12)
 
     def _on_lattice(self, x: Reals) -> tuple[Reals, Complexes, Reals]:
-        """The first lattice point at or above x, the kernel summed over the lattice from there, and its error.
+        """Return the first lattice point at or above x, the kernel summed over the lattice from
+        that point on, and its error.
 
-        The two geometric sums cancel when x is close to that point. The error by the roundings of either sum, of the
-        point and of the lattice (a few units of its own size) is of the size of one sum, not of their difference.
+        The two geometric sums cancel when x is close to that point. The rounding errors of the two
+        sums, of the point and of the lattice (a few units of its own size) are relative to one sum,
+        not to their difference.
 
         Args:
-            x: Shape (m, 1), as are the points returned; the kernel and its error have shape (m, n).
+            x: Shape (m, 1), as are the returned points; the kernel and its error have shape (m, n).
         """
         assert self.lattice is not None
         spacing, offset = self.lattice.spacing, self.lattice.offset
@@ -284,51 +315,56 @@ class Contour:
         return anchor, first - second, error * np.abs(second) + 16 * U * np.abs(first)
 
     def _falling(self, x: float, anchor: float) -> Complexes:
-        """-d/dx of the lattice kernel."""
+        """Return -d/dx of the lattice kernel."""
         assert self.lattice is not None
         line = self.order + 1 + 1j * self.frequency
         return self.kernel * math.exp(x - anchor) / -_expm1(-self.lattice.spacing * line)
 
 
 def _listed(each: Reals | float, count: int) -> list[float]:
-    """One for each x; a number stands for all."""
+    """Return one entry for each x; a number is repeated."""
     return each.tolist() if isinstance(each, np.ndarray) else [float(each)] * count
 
 
 def simple_kernel(order: Reals | float, frequency: Reals) -> Complexes:
-    """2 / (t (t + 1)), halved at frequency 0."""
+    """Return the kernel 2 / (t (t + 1)), halved at frequency 0."""
     line = order + 1j * frequency
     weight = np.where(frequency == 0, 1.0, 2.0)
-    # Not an operator: numpy may swap the factors of one where arrays are large, and a product then rounds otherwise.
+    # `np.multiply` instead of `*`, since numpy may swap the factors of `*` for large arrays, which
+    # changes the rounding.
     product: Complexes = np.multiply(line, line + 1)
     return weight / product
 
 
 def centered(log: Complexes) -> tuple[Complexes, float]:
-    """log M less its real part at the first node, and that."""
+    """Return log minus its real part at the first node, and that real part."""
     scale = float(log[0].real)
     return log - scale, scale
 
 
 def kernel_peak(order: Reals) -> Reals:
-    """log of the largest (1 - e^-y) e^(-order y), y >= 0."""
+    """Return the logarithm of the maximum of (1 - e^-y) e^(-order y) over y >= 0."""
     return order * np.log(order) - (order + 1) * np.log1p(order)
 
 
 def chernoff_bound(order: float, log_m: float, x: float) -> float:
-    """An upper bound on log g(x) from one on log M(order)."""
+    """Return an upper bound on log g(x) from an upper bound on the logarithm of the moment
+    generating function M(order). g is the hockey-stick divergence.
+    """
     peak = order * math.log(order) - (order + 1) * math.log1p(order)
     return log_m - order * x + peak + U * (8 * abs(log_m) + 8 * abs(order * x) + 64) + 1e-12
 
 
 def relative_value(variance: float, order: float) -> float:
-    """g(x) e^(order x) / M(order) by the saddle-point approximation: decides widths, bounds nothing."""
+    """Return the saddle-point approximation of the hockey-stick divergence g(x) e^(order x) /
+    M(order); it is used for widths, never as a bound. M is the moment generating function.
+    """
     curvature = variance + 1 / order**2 + 1 / (order + 1) ** 2
     return 1 / (order * (order + 1) * math.sqrt(2 * math.pi * curvature))
 
 
 def _geometric(exponent: float, *, log_first: float = 0.0) -> float:
-    """e^log_first (q + q^2 + ...) for q = e^exponent; infinite where that is no float."""
+    """Return e^log_first (q + q^2 + ...) for q = e^exponent; infinite if it diverges or overflows."""
     if not (exponent < 0 and exponent + log_first < 700):
         return math.inf
     return math.exp(exponent + log_first) / -math.expm1(exponent) * (1 + 1e-12)

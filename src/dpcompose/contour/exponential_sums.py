@@ -1,10 +1,11 @@
-"""Exponential sums E[r^p - 1 - p (r - 1)] over weighted points, at complex powers p, without cancellation.
+"""Exponential sums E[r^p - 1 - p (r - 1)] over weighted points at complex powers p, without
+cancellation.
 
-Sums over weighted points of waves at many multiples of one frequency, in rows, as matrix products.
+A ratio r = 1 + y of two measures with E y = 0 under the weights has E[r^p] - 1 = E[r^p - 1 - p y].
+For real p outside [0, 1] all terms of this sum have the same sign and are O(y^2), so a moment close
+to 1 has a small relative error in its difference from 1. This keeps 10^9-th powers of it accurate.
 
-A ratio r = 1 + y of two measures with E y = 0 under the weights has E[r^p] - 1 = E[r^p - 1 - p y]: for real p omitted
-[0, 1] every term has one sign and is O(y^2), so a sum close to 1 keeps its distance from 1. That is what lets a power
-of 10^9 keep its digits.
+For equally spaced frequencies and many points, the sums are computed as matrix products.
 """
 
 from __future__ import annotations
@@ -35,29 +36,33 @@ from dpcompose.numerics import (
 )
 
 _LARGE = 1 << 17
-"""From so many entries on matrix products are cheaper than a sine for each."""
+"""The least number of entries for which matrix products are cheaper than single sines."""
 Weights = tuple[Reals, Reals, Reals]
 
 
 def on_grid(ratio: Reals, frequencies: Reals) -> bool:
-    """Whether these are so many multiples of a step, for so many rows, that `turned_on_grid` is worth its while."""
+    """Whether the frequencies are multiples of one step, and rows and nodes so many, that
+    `turned_on_grid` saves time.
+    """
     if ratio.ndim < 2 or ratio.size * len(frequencies) < _LARGE or len(frequencies) < 9:
         return False
     return bool(np.all(frequencies == frequencies[1] * np.arange(len(frequencies))))
 
 
 def turned_on_grid(ratio: Reals, weights: Weights, frequencies: Reals) -> tuple[Reals, Reals]:
-    """The sums of tilted v(a), and of rise sin(a) + weight d(a), v = 1 - cos and d(a) = sin a - a, for a = u log r.
+    """Return the sums of tilted v(a), and of rise sin(a) + weight d(a), with v = 1 - cos and d(a) =
+    sin a - a, for a = u log r.
 
-    With u = u_block + u_within the angles are a = A + B: so few sines are taken, and
+    With u = u_block + u_within the angles are a = A + B, so few sines are computed, and
       v(a) = v(A) + cos(A) v(B) + sin(A) sin(B),   d(a) = d(A) + d(B) - sin(A) v(B) - v(A) sin(B),
       sin(a) = sin(A) - sin(A) v(B) + cos(A) sin(B).
-    Term by term those of v and d are at most 3 min(a^2, 3 + |a|) in size, those of the sine at most 2 |a|.
+    The terms of v and d are at most 3 min(a^2, 3 + |a|) in absolute value, those of the sine at
+    most 2 |a|.
 
     Args:
         ratio: log r, shape (m, k).
         weights: tilted, rise and weight = tilted - rise, shape (m, k) each.
-        frequencies: Multiples of the second, shape (n,).
+        frequencies: Multiples of the second frequency, shape (n,).
 
     Returns:
         Two arrays of shape (m, n).
@@ -80,23 +85,25 @@ def turned_on_grid(ratio: Reals, weights: Weights, frequencies: Reals) -> tuple[
 
 
 def _wave(angle: Reals) -> tuple[Reals, Reals, Reals]:
-    """sin a, 1 - cos a and sin a - a, of small angles too."""
+    """Return sin a, 1 - cos a and sin a - a, accurate for small angles too."""
     half = np.sin(0.5 * angle)
     sine = 2 * half * np.cos(0.5 * angle)
     return sine, 2 * half * half, sine_minus_linear(angle, sine)
 
 
-# Entries of an array at once.
+# The number of array entries processed in one block.
 _CHUNK = 1 << 14
 _CAREFUL, _MANY = 64, 256
-# Above this largest exponent E r^p is far from 1.
+# If the largest exponent p log r exceeds this, E r^p is not close to 1.
 _STEEP = 3.0
-# e to this and its multiples by a few thousand are floats.
+# e to the power of this number, times a few thousand, does not overflow.
 _LARGEST = 600.0
 
 
 class _Powers(NamedTuple):
-    """r^p at a real power p of all points: p, p log r, log (w r^p), and the largest of these in each row."""
+    """r^p at a real power p of all points: p, p log r, log (w r^p), and the largest of these in
+    each row.
+    """
 
     power: Reals | float
     shifted: Reals
@@ -106,16 +113,18 @@ class _Powers(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedPoints(ArrayRows):
-    """Weighted points: weight w = e^log_weight, log-ratio, and deficit w (y - log(1 + y)) for the ratio 1 + y.
+    """Weighted points: weight w = e^log_weight, log-ratio log(1 + y), and deficit w (y - log(1 +
+    y)) for the ratio 1 + y.
 
-    Several sets of equally many points may be held at once, in rows: every shape below then starts with their number.
+    Several sets of equally many points may be stored as rows; then every shape below starts with
+    the number of sets.
 
     Args:
         log_weight: log w, shape (n,).
         ratio: log r, finite, shape (n,).
         deficit: w (r - 1 - log r) >= 0, shape (n,).
         weight_error: A bound on the relative error of w and of the deficit, shape (n,).
-        ratio_error: A bound on the error of log r relative to itself, shape (n,).
+        ratio_error: A bound on the relative error of log r, shape (n,).
     """
 
     log_weight: Reals
@@ -126,7 +135,7 @@ class WeightedPoints(ArrayRows):
 
     @cached_property
     def weight(self) -> Reals:
-        """e^log_weight."""
+        """The weights, e^log_weight."""
         return np.exp(self.log_weight)
 
     @cached_property
@@ -135,7 +144,9 @@ class WeightedPoints(ArrayRows):
         return row_sums(self.deficit)
 
     def curve(self, powers: Reals, *, sign: Reals | float = 1.0) -> Cumulants:
-        """log E r^p and its first two derivatives along `sign` p at many real powers, shape (..., m); for planning."""
+        """Return log E r^p and its first two derivatives along `sign` p at many real powers, shape
+        (..., m); uncertified.
+        """
         shifted = powers[..., :, None] * self.ratio[..., None, :]
         top = shifted.max(axis=-1)
         if float(top.max()) < _LARGEST:
@@ -149,7 +160,9 @@ class WeightedPoints(ArrayRows):
         return Cumulants(*(np.where(small, one, other) for one, other in pairs))
 
     def _curve_from_one(self, shifted: Reals, sign: Reals | float) -> Cumulants:
-        """`curve` where the moments are within the range of floats: one close to 1 keeps its distance from 1."""
+        """Return `curve` if no moment overflows; a moment close to 1 keeps the accuracy of its
+        difference from 1.
+        """
         ratio, weight = self.ratio, self.weight[..., None, :]
         rise = weight * np.expm1(shifted)
         excess = rise.sum(axis=-1)
@@ -158,7 +171,7 @@ class WeightedPoints(ArrayRows):
         return _curve(1 + excess, np.log1p(np.maximum(excess, -0.999)), first, second, sign)
 
     def _scaled_curve(self, shifted: Reals, sign: Reals | float) -> Cumulants:
-        """`curve` where the moments may be too large for a float."""
+        """Return `curve` if moments may overflow."""
         exponent = self.log_weight[..., None, :] + shifted
         top = exponent.max(axis=-1)
         tilted = np.exp(exponent - top[..., None])
@@ -167,33 +180,37 @@ class WeightedPoints(ArrayRows):
         return _curve(mass, top + np.log(mass), first, second, sign)
 
     def positive_curve(self, powers: Reals, *, sign: float) -> Cumulants:
-        """log of the sum of w r^p and its derivatives, whatever the sum of the weights; for planning."""
+        """Return the logarithm of the sum of w r^p and its derivatives, for any sum of the weights;
+        uncertified.
+        """
         return self._scaled_curve(powers[..., :, None] * self.ratio[..., None, :], sign)
 
     def positive_line(
         self, power: float, frequencies: Reals, *, sign: float, omitted: Reals | float
     ) -> Line:
-        """log of the sum of w r^p at p = power + i sign u, whatever the sum of the weights; `omitted` is absolute."""
+        """Return the logarithm of the sum of w r^p at p = power + i sign u, for any sum of the
+        weights; `omitted` is absolute.
+        """
         return self._steep(self._powers(power), frequencies, sign, 1.0, omitted)
 
     def moment_bound(self, power: Reals | float, omitted: Reals) -> tuple[Reals, Reals]:
-        """An upper bound on log of the sum of w r^p and of what the points omit, and how much of it is rounding.
+        """Return an upper bound on the logarithm of the sum of w r^p including omitted points, and
+        the part of it that is rounding.
 
-        Shape (m, 1) each; `omitted` as in `line`.
+        Both have shape (m, 1); `omitted` as in `line`.
         """
         _, shifted, exponent, top = self._powers(power)
         terms = np.exp(exponent - top)
         total = row_sums(terms)
         relative = self._relative_error(np.abs(shifted))
         error = row_dots(terms, relative) + 8 * U * (1 + np.abs(top)) * total
-        error = np.where(
-            row_tops(relative) <= 1, error, np.inf
-        )  # twice as much holds up to there, as in `_steep`
+        # As in `_steep`, an error d <= 1 of an exponent changes its term by at most d + d^2 <= 2 d.
+        error = np.where(row_tops(relative) <= 1, error, np.inf)
         most = total + 2 * error + omitted * np.exp(-np.minimum(top, 0.0))
         return top + np.log(most) + 8 * U * (1 + np.abs(top)), 2 * error / total
 
     def moments(self, power: float, *, sign: float = 1.0) -> tuple[float, float, float]:
-        """`curve` at one power of one set."""
+        """Return `curve` at one power of one set of points."""
         at = self.curve(np.array([power]), sign=sign)
         return float(at.log_m[0]), float(at.first[0]), float(at.second[0])
 
@@ -209,20 +226,23 @@ class WeightedPoints(ArrayRows):
         careful: int = _CAREFUL,
         plain: bool = False,
     ) -> Line:
-        """log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u, t = (p - [sign > 0]) sign.
+        """Return log of (mass + sum of w (r^p - 1 - p y) + t drift) / mass at p = power + i sign u,
+        with t = (p - [sign > 0]) sign.
 
         Args:
-            power: Real part of p, outside [0, 1]; of each row, shape (m, 1), or of all.
-            frequencies: u >= 0, shape (m,).
-            sign: 1 if p = t + 1, -1 if p = -t; likewise.
-            drift: The part linear in t where the two measures put different mass outside their common support;
-                likewise.
-            mass: The mass that makes the transform 1 at t = 0; likewise.
-            omitted: A bound on the part of the sum that the points omit (quadrature, truncation), in units of the
-                largest term if that is above 1, shape (m,) or a float.
-            careful: How many of the first frequencies keep their distance from 1; many later ones only their size.
-            plain: Without drift: allow an error of a few U |log r|, which is cheaper, and enough for powers up to some
-                10^8: the error of so many copies grows like the root of their number.
+            power: The real part of p, outside [0, 1]; for each row, shape (m, 1), or one for all.
+            frequencies: The imaginary parts u >= 0, shape (m,).
+            sign: 1 if p = t + 1, -1 if p = -t; for each row or one for all.
+            drift: The term linear in t, from different masses of the two measures outside their
+                common support; for each row or one for all.
+            mass: The mass that makes the transform 1 at t = 0; for each row or one for all.
+            omitted: A bound on the part of the sum that the points omit (quadrature, truncation),
+                in units of the largest term if that is above 1, shape (m,) or a float.
+            careful: The number of leading frequencies at which 1 - M keeps its relative accuracy;
+                at many later ones only M does.
+            plain: Without drift: allow an error of a few units of roundoff times |log r|. It is
+                cheaper and suffices for powers up to about 10^8, since the error of so many copies
+                grows like the root of their number.
         """
         at = self._powers(power)
         _, shifted, exponent, top = at
@@ -289,7 +309,9 @@ class WeightedPoints(ArrayRows):
     def _plain(
         self, at: _Powers, frequencies: Reals, sign: Reals | float, omitted: Reals | float
     ) -> Line:
-        """The same sums without series for small logarithms: cancellation leaves a few U |log r| of a point."""
+        """Return the same sums without series for small logarithms; cancellation leaves an error of
+        a few unit roundoffs times |log r| for each point.
+        """
         power, shifted, exponent, top = at
         tilted, weight = np.exp(exponent), self.weight
         wide, size = np.abs(shifted), np.abs(self.ratio)
@@ -315,7 +337,9 @@ class WeightedPoints(ArrayRows):
         return logarithm_of_excess(real - turned, sign * imaginary, error)
 
     def _relative_error(self, shifted: Reals) -> Reals:
-        """A bound on the relative error of w and of r^p at a real power, and of their sum over the points."""
+        """Return a bound on the relative error of w, of r^p at a real power, and of their sum over
+        the points.
+        """
         relative = U * (shifted.shape[-1] + 40 + 2 * ULPS + 2 * (np.abs(self.log_weight) + shifted))
         return relative + 3 * (self.weight_error + self.ratio_error * (1 + shifted))
 
@@ -327,8 +351,8 @@ class WeightedPoints(ArrayRows):
         frequencies: Reals,
         lag: Callable[[Reals, Reals], Reals] = sine_minus_linear,
     ) -> tuple[Reals, Reals]:
-        """The part of the real sum that the angle u log r takes away, and the imaginary part; `lag`
-        returns sin a - a for angles a and their sines.
+        """Return the part that the angle u log r subtracts from the real part of the sum, and the
+        imaginary part; `lag` returns sin a - a for angles a and their sines.
         """
         if on_grid(self.ratio, frequencies):
             turned, imaginary = turned_on_grid(self.ratio, (tilted, rise, weight), frequencies)
@@ -350,10 +374,11 @@ class WeightedPoints(ArrayRows):
         return real, imaginary
 
     def _angular(self, relative: Reals, mass: Reals, rise: Reals, frequencies: Reals) -> Reals:
-        """A bound on the error of everything that depends on the angle a = u log r, moduli summed.
+        """Return a bound on the error of all terms that depend on the angle a = u log r, as a sum
+        of moduli.
 
-        With e the relative error of a point, its part is at most 4 e mass min(1.3 a^2, 3 + |a|), of second order or of
-        the size of the mass, and e (rise |a| + deficit u).
+        With e the relative error of a point, the parts are at most 4 e mass min(1.3 a^2, 3 + |a|),
+        which is of second order or of the size of the mass, and e (rise |a| + deficit u).
         """
         size, errors = np.abs(self.ratio), 4 * relative * mass
         slanting = errors * size
@@ -374,7 +399,9 @@ class WeightedPoints(ArrayRows):
         mass: Reals | float,
         omitted: Reals | float,
     ) -> Line:
-        """The same where E r^p is far from 1, so that 1 + p y does not matter to it: a plain scaled sum."""
+        """Return the same line where E r^p is not close to 1, so that the term 1 + p y is
+        negligible: a plain scaled sum.
+        """
         power, shifted, exponent, top = at
         size, shifted = np.abs(self.ratio), np.abs(shifted)
         tilted = np.exp(exponent - top)
@@ -385,8 +412,8 @@ class WeightedPoints(ArrayRows):
             + 2 * (np.abs(self.log_weight) + shifted + np.abs(top))
         )
         relative = relative + self.weight_error + (1 + abs(power) * size) * self.ratio_error
-        # An exponent off by d puts its term off by a factor e^d, which is at most 1 + d + d^2 up to d = 1; at orders
-        # beyond 1 / ratio_error nothing is known.
+        # An error d of an exponent changes its term by a factor e^d, at most 1 + d + d^2 for d <=
+        # 1; at orders beyond 1 / ratio_error there is no bound.
         known = row_tops(relative) <= 1
         relative = relative * (1 + relative) * tilted
         error = row_sums(relative) + frequencies * row_sums(relative * size)
@@ -398,7 +425,7 @@ class WeightedPoints(ArrayRows):
 
 
 def _difference(angle: Reals, sine: Reals) -> Reals:
-    """sin a - a in place of the angles, good to a few units of them."""
+    """Return sin a - a, accurate to a few units of its own, stored in the array of the angles."""
     return np.subtract(sine, angle, out=angle)
 
 
@@ -414,7 +441,9 @@ def _curve(
 
 
 def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals, Reals]:
-    """w (e^s - 1 - s), w (e^s - 1), and a bound on the error that an |s| above 0.01 adds to the first."""
+    """Return w (e^s - 1 - s), w (e^s - 1), and a bound on the additional error of the first where
+    |s| > 0.01.
+    """
     wide = np.abs(shifted)
     if float(shifted.max()) < 1:
         curved, rise = weight * exp_minus_linear(shifted), weight * np.expm1(shifted)
@@ -430,12 +459,16 @@ def _curved(shifted: Reals, weight: Reals, tilted: Reals) -> tuple[Reals, Reals,
 
 
 def careful_nodes(times: float) -> int:
-    """How many nodes of a power are worth keeping their distance from 1: the error of one copy counts `times` times."""
+    """Return the number of leading nodes at which the moment generating function M needs relative
+    accuracy of 1 - M, given that errors are multiplied by `times`.
+    """
     return _CAREFUL if times <= 1000 else 1 << 14
 
 
 def logarithm_of_excess(x: Reals, y: Reals, error: Reals) -> Line:
-    """log(1 + x + iy), x + iy good to `error`; where it may vanish, a bound on its modulus and error log 3."""
+    """Return log(1 + x + iy) where x + iy is accurate to `error`; where 1 + x + iy may be 0, a
+    bound on its modulus with error log 3.
+    """
     log = log_one_plus(x, y)
     modulus = np.exp(log.real)
     if modulus.min(initial=1.0) > 0.25 and error.max(initial=0.0) < 0.0625:
@@ -444,7 +477,7 @@ def logarithm_of_excess(x: Reals, y: Reals, error: Reals) -> Line:
 
 
 def guarded(x: Reals, y: Reals, error: Reals, log: Complexes) -> Line:
-    """`logarithm_of_excess` entry by entry, from log(1 + x + iy)."""
+    """Return the result of `logarithm_of_excess` entry by entry, given log(1 + x + iy)."""
     size = np.maximum(np.exp(log.real), 1e-300)
     relative = error / size
     spread = np.minimum(np.hypot(x, y) / size, 1 + np.abs(log))

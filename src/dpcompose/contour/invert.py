@@ -1,4 +1,6 @@
-"""g(x) = E[(1 - e^(x - L))_+] at a given x, and the x at which it takes a given value: both between two floats."""
+"""Certified bounds on g(x) = E[(1 - e^(x - L))_+] at a given x, and on the x at which g has a given
+value.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,14 @@ from dpcompose.values import up
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
 _STEPS = np.array([1.0, 2.0])
-# How many lines are drawn for a lower end that the first ones do not give.
+# The number of further lines tried for a lower end if the first lines give none.
 _RETRIES = 6
 
 
 @dataclass(frozen=True)
 class LineReading:
-    """An enclosure with the contour and the bracket that it was read from; neither where nothing had to be summed.
+    """A certified interval with the contour and bracket from which it was computed; None for both
+    if no sum was needed.
 
     `chart` holds the moments that placed the contour, if one table of them was enough.
     """
@@ -38,11 +41,13 @@ class LineReading:
 
 @np.errstate(
     all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+)  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def value_at(
     transform: Transform, x: float, *, tolerance: float, most_nodes: int = _MOST
 ) -> LineReading:
-    """g(x), to a relative `tolerance` if that can be reached; always 0 <= lower <= g(x) <= upper <= 1."""
+    """Return bounds on the hockey-stick divergence g(x) of relative width `tolerance` if that can
+    be reached; always 0 <= lower <= g(x) <= upper <= 1.
+    """
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
     chart = saddle.charted(transform, saddle.Aim(value=x))
@@ -66,7 +71,7 @@ def value_at(
     contour = draw(transform, placement)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
-        # So far out no line may be good: one moment gives an upper end at least.
+        # At an extreme x every line may fail; then a single moment still gives an upper end.
         return replace(
             _read(contour, bracket), upper=min(_one_moment(transform, x, order), bracket.upper)
         )
@@ -74,7 +79,9 @@ def value_at(
 
 
 def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[LineReading]:
-    """g at many points in increasing order: a line serves its neighbors for as long as it keeps the tolerance there."""
+    """Return bounds on the hockey-stick divergence g at many increasing points; a line is reused
+    for neighboring points while it meets the tolerance.
+    """
     found: list[LineReading] = []
     for x in xs:
         contour = found[-1].contour if found else None
@@ -96,7 +103,9 @@ def _read(contour: Contour, bracket: Bracket) -> LineReading:
 
 
 def _one_moment(transform: Transform, x: float, *orders: float) -> float:
-    """An upper bound on g(x) by the best of a few moments: for very unlikely x, where there is no saddle point."""
+    """Return an upper bound on the hockey-stick divergence g(x) by the best of a few moments, for
+    very unlikely x without a saddle point.
+    """
     best = 1.0
     for order in orders or (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0):
         bound = transform.moment_bound(order)
@@ -111,17 +120,19 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
 
 @np.errstate(
     all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+)  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def at_most(
     transform: Transform, x: float, mass: float, *, reverse: LineReading | None = None
 ) -> bool:
-    """Whether an upper end of g(x) proves g(x) <= mass: by one moment, the nodes of the reverse, or a line of its own.
+    """Return whether an upper end proves that the hockey-stick divergence g(x) is at most `mass`:
+    from one moment, from the nodes of the reverse order, or from a new line.
 
     Args:
         transform: The variable L.
-        x: Where.
+        x: The point.
         mass: The value that g(x) is compared with, > 0.
-        reverse: The answer for the reverse of L near x: its orders and its line are tried first.
+        reverse: The result for the reverse order of the pairs close to x; its orders and its line
+            are tried first.
     """
     chart = reverse.chart if reverse is not None and transform.tabulates else None
     if chart is None or reverse is None or reverse.contour is None:
@@ -137,9 +148,12 @@ def at_most(
 
 @np.errstate(
     all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+)  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> float:
-    """An upper bound on g(x), aimed at a percent: no alias has to be bounded for it. `chart`: around where to draw."""
+    """Return an upper bound on the hockey-stick divergence g(x), accurate to about a percent; no
+    aliases need to be bounded for it. `chart` holds moments around the order of the line, if
+    available.
+    """
     order = chart.order if chart else saddle.saddle_for_value(transform, x, tolerance=0.1)
     log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
     if not (math.isfinite(log_m) and 0 < variance < math.inf):
@@ -159,18 +173,20 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
 
 @np.errstate(
     all="ignore"
-)  # an overflow ends as an infinite or undefined bracket, which certifies nothing
+)  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def point_of(
     transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0
 ) -> LineReading:
-    """The x with g(x) = mass for every mass in [least, most], to a relative width of `tolerance` if it can be reached.
+    """Return bounds on the x with hockey-stick divergence g(x) = mass, valid for every mass in
+    [least, most], of relative width `tolerance` if possible.
 
     Args:
         transform: The variable L.
-        least: The smallest value that g is asked for, in (0, 1).
-        most: The largest, at least `least`.
-        tolerance: Wanted (upper - lower) / |x|.
-        scale: Never aim for a width below tolerance * scale * 1e-3; guards x near 0.
+        least: The smallest mass, in (0, 1).
+        most: The largest mass, at least `least`.
+        tolerance: The wanted (upper - lower) / |x|.
+        scale: A width below tolerance * scale * 1e-3 is never needed; this matters for x close to
+            0.
     """
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     chart = saddle.charted(transform, saddle.Aim(log_mass=log_mass))
@@ -180,7 +196,7 @@ def point_of(
         order, *(chart.cumulants if chart else transform.cumulants(order)), log_mass
     )
     if not math.isfinite(x):
-        return best  # the moments are beyond floats, or beyond grids
+        return best  # the moments overflow, or exceed the tables
     for _ in range(4):
         wanted = tolerance / 4 * order * max(abs(x), 1e-3 * scale)
         placement = placement_of(
@@ -193,7 +209,7 @@ def point_of(
             chart=chart if chart and chart.order == order else None,
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
-            break  # the moments are beyond floats
+            break  # the moments overflow
         found, reading = _on_contour(
             draw(transform, placement), (least, most), x, transform, tolerance
         )
@@ -205,7 +221,7 @@ def point_of(
             break
         moved = abs(found - x) * order
         if moved <= 0.3 or (moved <= 5 and reading is not None and _rounded(reading)):
-            break  # another line would be the same, or round as much
+            break  # another line would be nearly the same, or have the same rounding errors
         order = saddle.saddle_for_value(
             transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order
         )
@@ -213,7 +229,8 @@ def point_of(
     if best.lower == -math.inf:
         best = _lower_end(transform, best, (least, most), order, x, tolerance)
     if best.lower == -math.inf and most < 1e-3:
-        # Too close to the largest value to be told from it; the point of a larger mass is below.
+        # x is too close to the largest value to be bounded from below; the x of a larger mass is a
+        # lower bound.
         above = point_of(
             transform, math.sqrt(most), math.sqrt(most), tolerance=tolerance, scale=scale
         )
@@ -229,9 +246,11 @@ def _lower_end(
     x: float,
     tolerance: float,
 ) -> LineReading:
-    """`best` with a lower end from lines at smaller and smaller orders, where rounding takes it at the saddle point.
+    """Return `best` with a lower end from lines at decreasing orders, for cases where rounding
+    errors spoil the line at the saddle point.
 
-    Next to the largest value that point lies so far out that a last digit of a loss is as much as the mass asked for.
+    Close to the largest value the saddle point is so large that a rounding error of one loss
+    exceeds the mass.
     """
     for _ in range(_RETRIES):
         order = saddle.shortened(order / 8, bits=24)
@@ -254,18 +273,22 @@ def _lower_end(
 
 
 def _rounded(reading: LineReading) -> bool:
-    """Whether most of the width is rounding."""
+    """Whether at least half of the width is rounding error."""
     bracket = reading.bracket
     return bracket is not None and bracket.rounding >= 0.5 * (bracket.upper - bracket.lower)
 
 
 def _most_nodes(tolerance: float) -> int:
-    """How many nodes a line may have that does not end by itself: many only where more than the usual 1e-9 is asked."""
+    """Return the largest number of nodes of a line on which |M| does not decay: more only if the
+    tolerance is below the default 1e-9. M is the moment generating function.
+    """
     return _MOST if tolerance < 1e-9 else _USUAL
 
 
 def _narrower(one: LineReading, two: LineReading) -> LineReading:
-    """The intersection of two enclosures; their hull if it is empty, since one of the two is then wrong."""
+    """Return the intersection of two enclosures; their hull if the intersection is empty, since
+    then one of them is wrong.
+    """
     lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
     if lower > upper:
         lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
@@ -275,9 +298,11 @@ def _narrower(one: LineReading, two: LineReading) -> LineReading:
 def _on_contour(
     contour: Contour, masses: tuple[float, float], x: float, transform: Transform, tolerance: float
 ) -> tuple[float, LineReading | None]:
-    """The solution by Newton on log g over the stored nodes, then a walk outward until both ends are certified."""
+    """Return the solution by Newton's method for log g over the stored nodes, widened outward until
+    both ends are certified. g is the hockey-stick divergence.
+    """
     least, most = masses
-    # g(x) >= 1 - e^x: the solution is no smaller than log(1 - mass).
+    # g(x) >= 1 - e^x, so the solution is at least log(1 - mass).
     rate, left, right = (
         contour.order,
         math.log1p(-min(most, 1 - 1e-16)) * (1 + 1e-15) - 1e-300,
@@ -297,7 +322,8 @@ def _on_contour(
         else:
             step = -math.inf
         target = x + step
-        # Where g bends, as over a lattice, Newton may go to and fro between two points: then the bracket is halved.
+        # Where g has kinks, as over a lattice, Newton's method may alternate between two points;
+        # then a bisection step follows.
         if not (left < target < right or target == transform.maximum) or (
             looks % 4 == 3 and looks > 8
         ):
@@ -308,7 +334,7 @@ def _on_contour(
             break
     x = min(x, transform.maximum)
     start = x - math.log(most / least) / rate
-    # First with the width that is to be expected, then with the one that was found.
+    # First try the expected width, then the one that was computed.
     margin = contour.margin(abs(x))
     steps = (
         max(0.6 * contour.width(x, least, margin) / least / rate, 4e-16 * max(abs(x), abs(start)))
@@ -323,7 +349,7 @@ def _on_contour(
     if not bracket.upper < math.inf:
         return x, None
     if not bracket.upper > 0 or x >= transform.maximum:
-        # The solution is within rounding of the largest value: only how far below it can be told.
+        # The solution is within rounding of the largest value, so only its lower end is searched.
         step = 1e-16 * (abs(x) + 1e-3 / contour.order)
         lower = -walk_to_proof(
             lambda point: contour.bracket(-point, margin).lower >= most,
@@ -360,7 +386,9 @@ def _on_contour(
 def walk_to_proof(
     proved: Callable[[float], bool], x: float, offset: float, end: float, *, growth: float = 1.5
 ) -> float:
-    """The first of farther and farther points beyond x that is proved to lie beyond the solution; `end` if none is."""
+    """Return the first point, at increasing distances above x, that is proved to lie above the
+    solution; `end` if none is.
+    """
     offset = max(offset * 0.6, 4e-16 * abs(x))
     for step in range(60):
         point = x + offset

@@ -1,11 +1,13 @@
-"""Where a line stands and how far apart its nodes are, from one table of moments; and which nodes are significant.
+"""The placement of a contour and its nodes from one table of moments, and the three quadrature
+rules.
 
-Three quadrature rules for the line of `contour`: a sum over its nodes, and a bound on the nodes left out.
+A rule turns a placement into a `Contour`: a sum over its nodes, and a bound on the omitted nodes.
 
-periodic    L lives on a lattice: the line is a circle and the sum is finite;
-direct      |M| falls along the line by itself: the line is cut where a bound on the tail is small;
-mollified   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+ is convex in
-            e^(-y), and the gap is at most s^2 e^(-y/2) n_s(y), whose transform is known: two-sided for every L.
+periodic    L lives on a lattice: M is periodic along the line, and the sum is finite;
+direct      |M| decays along the line: the line is cut where a bound on the tail is small;
+mollified   L + Z with a small Gaussian Z, E e^(-Z) = 1: an upper bound for g because (1 - e^(-y))_+
+            is convex in e^(-y), and the gap is at most s^2 e^(-y/2) n_s(y), whose transform is
+            known: two-sided for every L.
 """
 
 from __future__ import annotations
@@ -22,28 +24,32 @@ from dpcompose.contour.transform import Line, Transform
 from dpcompose.numerics import Reals, U, exp_or_inf
 
 NEGLIGIBLE = 52.0
-"""Nodes are negligible where |M| is below e^-52 M(order)."""
-# So few nodes are evaluated without a search for negligible ones, and without another bound.
+"""Nodes with |M| below e^-52 M(order) are negligible."""
+# Up to this number of nodes, all are evaluated without a search for negligible ones and without a
+# further bound.
 _FEW_NODES, _VERY_FEW = 64, 24
-# The reverse shares the line if its M is at least e^-1.8 of this one's: its g may then be the larger one.
+# The reverse order reuses the line if its M is at least e^-1.8 of this one's, since its g may then
+# be the larger one.
 _ALIKE = -1.8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """A line for g near one x, before its nodes are chosen.
+    """A vertical line for bounds on the hockey-stick divergence g close to one x, before its nodes
+    are chosen.
 
     Args:
         order: The real part of the line, at most 24 binary digits.
         period: W = 2 pi / step.
-        outer: Orders beyond `order`, and upper bounds on log M there, for the aliases above x.
-        log_m: K on the line.
-        variance: K'' on the line.
-        height: About g(x) e^(order x) / M(order), at most 1.
+        outer: Pairs of an order larger than `order` and an upper bound on log M at it, for the
+            aliases above x.
+        log_m: K = log M at `order`.
+        variance: K'' at `order`.
+        height: An estimate of g(x) e^(order x) / M(order), at most 1.
         tolerance: The wanted (upper - lower) / g(x).
-        most_nodes: How many nodes a line may have that does not end by itself.
-        two_sided: Whether a lower end is wanted too: only that one needs the aliases.
-        chart: The moments around the saddle point, if at hand.
+        most_nodes: The largest number of nodes if |M| does not decay along the line.
+        two_sided: Whether a lower end is wanted too; only that needs bounds on the aliases.
+        chart: The moments around the saddle point, if available.
     """
 
     order: float
@@ -64,16 +70,22 @@ class Placement:
 
     @property
     def error(self) -> float:
-        """The part of M(order) e^(-order x) that may be left out at either end."""
+        """The part of the moment generating function M(order) e^(-order x) that may be omitted at
+        either end.
+        """
         return self.tolerance / 40 * self.height
 
     @property
     def limit(self) -> float:
-        """The frequency at which a line that does not end by itself is cut."""
+        """The frequency at which the line is cut if |M| does not decay. M is the moment generating
+        function.
+        """
         return self.most_nodes * self.step
 
     def shared_with_reverse(self, transform: Transform) -> bool:
-        """Whether the reverse is so much alike that one moment will not tell which of the two has the larger g."""
+        """Whether the reverse order is so similar that one moment cannot decide which of the two
+        orders has the larger hockey-stick divergence g.
+        """
         other = transform.reverse
         if other is None or not self.two_sided or self.chart is None:
             return False
@@ -95,22 +107,24 @@ def placement_of(
     bounded: bool = True,
     loss: float = 3.0,
 ) -> Placement:
-    """The line near the saddle point `order` with the fewest nodes for that tolerance.
+    """Return the line close to the saddle point `order` that needs the fewest nodes for the
+    tolerance.
 
-    Next to where M blows up the aliases above x force a long period; a line a little below the saddle point needs a
-    shorter one. Any order is valid: one below the saddle point costs digits, e^(the rise of log M - order x).
+    Close to the order where M becomes infinite, the aliases above x require a long period; a line
+    slightly below the saddle point needs a shorter one. Any order is valid; one below the saddle
+    point loses accuracy by a factor e^(increase of log M - order x).
 
     Args:
         transform: The variable L.
-        order: The saddle point, or an order near it, at most 24 binary digits.
-        x: Where g will be wanted, roughly.
-        log_mass: log g(x), roughly, at most 0.
-        tolerance: The wanted (upper - lower) / g(x); what is reached may be more.
-        most_nodes: How many nodes a line may have that does not end by itself.
+        order: The saddle point, or an order close to it, at most 24 binary digits.
+        x: The approximate point at which g is wanted.
+        log_mass: An estimate of log g(x), at most 0.
+        tolerance: The wanted (upper - lower) / g(x); the result may be wider.
+        most_nodes: The largest number of nodes if |M| does not decay along the line.
         two_sided: Whether a lower end is wanted too.
-        chart: The moments around `order`, if at hand.
-        bounded: Whether the largest value of the variable may spare the aliases above x.
-        loss: The most that log M - order x may rise for a shorter period.
+        chart: The moments around `order`, if available.
+        bounded: Whether the largest value of the variable may be used instead of aliases above x.
+        loss: The largest accepted increase of log M - order x for a shorter period.
     """
     digits = math.log(20 / tolerance)
     depth, log_error = max(-log_mass, 0.0) + digits, log_mass + math.log(tolerance / 20)
@@ -146,14 +160,15 @@ def placement_of(
 def _shortest(
     chart: Chart, x: float, depth: float, log_error: float, loss: float
 ) -> tuple[int, float, float]:
-    """Which order of the chart needs the shortest period, that period, and the order that bounds the aliases above x.
+    """Return the index of the order in the chart with the shortest period, that period, and the
+    order that bounds the aliases above x.
 
     Args:
         chart: The moments around the saddle point.
-        x: Where g will be wanted.
-        depth: -log of what the aliases below x may be.
-        log_error: log of what the aliases above x may be.
-        loss: As in `place`.
+        x: The point at which g is wanted.
+        depth: Minus the logarithm of the allowed aliases below x.
+        log_error: The logarithm of the allowed aliases above x.
+        loss: As in `placement_of`.
     """
     orders, known, center = chart.orders, chart.curve, chart.at
     first = int(np.searchsorted(orders, 0.56 * chart.order))
@@ -174,7 +189,8 @@ def _shortest(
         chosen = len(inner) - 1
     order, period, outer = float(inner[chosen]), float(periods[chosen]), float(orders[best[chosen]])
     whole = float(round(outer))
-    # K is convex: at a whole order, where some transforms know a short sum, it is below the line through two others.
+    # At an integer order some transforms have a short sum. There K, being convex, is at most the
+    # interpolation between neighboring orders.
     if whole > max(2.0, 1.01 * order) and math.isfinite(period):
         needed_there = (np.interp(whole, orders, chernoff) - log_error + 4.0) / (whole - order)
         outer = whole if needed_there <= 1.05 * period else outer
@@ -182,17 +198,18 @@ def _shortest(
 
 
 def significant(transform: Transform, order: float, frequency: Reals, variance: float) -> Reals:
-    """The nodes where cheap bounds on |M(order + iu) / M(order)| leave it above e^-NEGLIGIBLE.
+    """Return the nodes where cheap bounds on |M(order + iu) / M(order)| are above e^-NEGLIGIBLE. M
+    is the moment generating function.
 
     Args:
         transform: The variable L.
         order: The real part of the line.
-        frequency: The nodes, increasing by equal steps from 0, shape (n,).
-        variance: Of the smoothing Gaussian, or 0.
+        frequency: The imaginary parts of the nodes, equally spaced from 0, shape (n,).
+        variance: The variance of the smoothing Gaussian; 0 without smoothing.
     """
     if len(frequency) <= _FEW_NODES:
         return frequency
-    # First whole blocks, then node by node.
+    # First whole blocks, then single nodes.
     edges = frequency[8] * 1.2 ** np.arange(
         math.ceil(math.log(frequency[-1] / frequency[8]) / math.log(1.2)) + 1
     )
@@ -210,21 +227,25 @@ def significant(transform: Transform, order: float, frequency: Reals, variance: 
     return frequency
 
 
-# A line on which |M| does not vanish at infinity is searched for an end up to so many steps.
+# The largest number of steps in the search for the end of a line on which |M| does not tend to 0.
 _FARTHEST = 2.0**20 * math.pi
-# Where the tail of a line may be bounded, in units of the frequency at which a Gaussian would have decayed.
+# Candidate ends of the line, in units of the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
-# With more nodes than that a coarse line of both directions is no cheaper than two.
+# With more nodes than this, one coarse line for both orders costs as much as two lines.
 _FEW = 64
 
 
 def draw(transform: Transform, placement: Placement) -> Contour:
-    """The cheapest line that certifies g near the placement's x to about its tolerance."""
+    """Return the cheapest contour that certifies the hockey-stick divergence g close to the
+    placement's x to about its tolerance.
+    """
     return next(found for rule in _RULES if (found := rule(transform, placement)) is not None)
 
 
 def periodic(transform: Transform, placement: Placement) -> Contour | None:
-    """The nodes around the circle, the farthest left out where there are many; None without a lattice."""
+    """Return the contour over one period of a lattice, without the outermost nodes if there are
+    many; None without a lattice.
+    """
     lattice, order = transform.lattice, placement.order
     if lattice is None:
         return None
@@ -234,7 +255,7 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
     count, tail = half + 1, 0.0
     reach = 9.5 / math.sqrt(variance)
     if half > 64 and reach < half * step:
-        end = (half + 0.5) * step  # half the circle
+        end = (half + 0.5) * step  # half a period, by symmetry
         edges = np.minimum(_increasing(reach, 1.2, end, 60), end)
         # |kernel| <= 2 / (1 - e^(-order spacing)) at each node.
         counts = np.exp(transform.log_envelope(order, edges)[:-1]) * (np.diff(edges) / step + 1)
@@ -249,7 +270,8 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
             count, tail = min(half + 1, math.ceil(edges[enough[0]] / step)), float(tails[enough[0]])
     frequency = step * np.arange(count)
     line = transform.line(order, frequency)
-    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative 3 U of a frequency moves log M by at most 3 U u |log M|'.
+    # j 2 pi / ((2 half + 1) spacing) is rounded: a relative error of 3 U in a frequency u changes
+    # log M by at most 3 U u |log M|'.
     moved = 4 * U * frequency * (abs(first) + 8 * math.sqrt(variance))
     kernel = lattice.spacing * np.where(frequency == 0, 1.0, 2.0) + 0j
     contour = _ended(transform, placement, frequency, Line(line.log, line.error + moved), tail)
@@ -257,7 +279,9 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
 
 
 def direct(transform: Transform, placement: Placement) -> Contour | None:
-    """The line up to where a Gaussian of this variance would have decayed; None unless that is proved to be enough."""
+    """Return the contour up to the frequency where a Gaussian of this variance has decayed; None
+    unless that is proved to suffice.
+    """
     order, step, error, variance = (
         placement.order,
         placement.step,
@@ -277,7 +301,7 @@ def direct(transform: Transform, placement: Placement) -> Contour | None:
     edges, nodes = tail_edges(transform, step, count), step * np.arange(count)
     with_reverse = placement.shared_with_reverse(transform) and count <= _FEW
     limit = min(placement.most_nodes, max(4 * count, 64)) * step
-    # A coarse line is enough where no lower end is wanted.
+    # Without a lower end a coarse line suffices.
     log_bound = (
         transform.near_normal_envelope(order, edges, with_reverse=with_reverse)
         if two_sided
@@ -302,7 +326,9 @@ def direct(transform: Transform, placement: Placement) -> Contour | None:
 def _end(
     log_bound: Reals, edges: Reals, placement: Placement, limit: float
 ) -> tuple[float, float] | None:
-    """The first edge beyond which little is left, and how much; None if it is above `limit`."""
+    """Return the first edge beyond which the tail is negligible, and the tail; None if that edge is
+    above `limit`.
+    """
     tails = block_sums(log_bound, edges, placement.step)[::-1].cumsum()[::-1]
     enough = np.flatnonzero(tails <= 2 * placement.error * math.pi)
     if not len(enough) or edges[enough[0]] > limit:
@@ -311,19 +337,26 @@ def _end(
 
 
 def tail_edges(transform: Transform, step: float, count: int) -> Reals:
-    """Where the tail of a line of so many nodes is bounded, block by block."""
-    # Blocks help up to about the spread of one summand; in units of the sum's spread that is the root of copies.
+    """Return the frequencies at which the tail of a line with this number of nodes is bounded,
+    block by block.
+    """
+    # Blocks help up to about the spread of one summand, which is the root of `copies` in units of
+    # the sum's spread.
     most = max(0.15 * math.sqrt(transform.copies), 8.0)
     return step * np.rint(count * _FURTHER[: int(np.searchsorted(_FURTHER, most)) + 1])
 
 
 def block_sums(log_bound: Reals, edges: Reals, step: float) -> Reals:
-    """A bound on step times the sum of |M| / M(order) / u^2 >= |1 / (t (t + 1))| from each edge to the next."""
+    """Return a bound on step times the sum of |M| / M(order) / u^2 >= |1 / (t (t + 1))| from each
+    edge to the next. M is the moment generating function.
+    """
     return np.exp(log_bound) * (1 / edges + step / edges**2 - np.append(1 / edges[1:], 0.0))
 
 
 def direct_farther(transform: Transform, placement: Placement) -> Contour | None:
-    """The line up to where |M| is proved to have decayed, without its negligible nodes; None if that is too far."""
+    """Return the contour up to where |M| is proved to have decayed, without negligible nodes; None
+    if that is too far. M is the moment generating function.
+    """
     order, step, error, limit = placement.order, placement.step, placement.error, placement.limit
     most = math.pi * max(error, _mollifier(placement).gap / 2)
     if not transform.limsup(order) <= most * limit:
@@ -345,7 +378,9 @@ def direct_farther(transform: Transform, placement: Placement) -> Contour | None
 
 
 def _increasing(start: float, ratio: float, end: float, most: int, *, least: int = 1) -> Reals:
-    """Frequencies that grow by that ratio, up to the first at or beyond `end`; at least and at most so many."""
+    """Return frequencies that grow by `ratio` up to the first at or above `end`; at least `least`
+    and at most `most` of them.
+    """
     edges = start * ratio ** np.arange(most)
     return edges[: max(least, int(np.searchsorted(edges, end)) + 1)]
 
@@ -353,7 +388,7 @@ def _increasing(start: float, ratio: float, end: float, most: int, *, least: int
 def _ended(
     transform: Transform, placement: Placement, frequency: Reals, line: Line, tail: float
 ) -> Contour:
-    """A line that is cut where a bound on the tail is known."""
+    """Return a contour that is cut where its tail is bounded by `tail`."""
     log, scale = centered(line.log)
     return Contour(
         order=placement.order,
@@ -375,9 +410,10 @@ class _Mollifier:
     """The Gaussian Z that is added to L.
 
     Args:
-        deviation: Its standard deviation.
-        gap: About what it adds to g, relative to M(order) e^(-order x); 0 if that is within the tolerance.
-        error: The part of M(order) e^(-order x) that may be left out beside that.
+        deviation: The standard deviation of Z.
+        gap: An estimate of what Z adds to g, relative to M(order) e^(-order x); 0 if that is within
+            the tolerance.
+        error: The part of M(order) e^(-order x) that may be omitted in addition.
     """
 
     deviation: float
@@ -386,13 +422,13 @@ class _Mollifier:
 
 
 def _mollifier(placement: Placement) -> _Mollifier:
-    """The Gaussian of the wanted gap, or the narrowest one that ends the line within its nodes."""
+    """Return the Gaussian with the wanted gap, or the one of smallest variance that makes the line
+    short enough.
+    """
     order, error = placement.order, placement.error
     deviation, gap, rest = math.sqrt(placement.tolerance / (order * (order + 1))), 0.0, error
     if _faded(deviation, error) > placement.limit:
-        for _ in range(
-            2
-        ):  # what is left out beyond the last node may be as large as shows beside the gap
+        for _ in range(2):  # the error beyond the last node only matters relative to the gap
             deviation = _faded(1.0, rest) / placement.limit
             gap = deviation * deviation * order * (order + 1) * placement.height
             rest = max(error, gap / 200)
@@ -400,12 +436,12 @@ def _mollifier(placement: Placement) -> _Mollifier:
 
 
 def _faded(deviation: float, error: float) -> float:
-    """The frequency beyond which the Gaussian has made the line negligible."""
+    """Return the frequency beyond which the Gaussian makes the line negligible."""
     return math.sqrt(2 * (max(-math.log(error), 0.0) + 8.0)) / deviation
 
 
 def mollified(transform: Transform, placement: Placement) -> Contour:
-    """The line of L + Z, and the bump that bounds the gap."""
+    """Return the contour of L + Z, with the bump kernel that bounds the gap."""
     mollifier, order, step = _mollifier(placement), placement.order, placement.step
     deviation, error = mollifier.deviation, mollifier.error
     count = math.ceil(_faded(deviation, error) / step) + 1
@@ -417,10 +453,11 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
         contour.log + lift - variance * frequency**2 / 2 + 1j * variance * frequency * (order + 0.5)
     )
     gap = variance * exp_or_inf(variance / 8) * (1 + 8 * U) if deviation <= WIDE else 0.0
-    # Beyond the last node: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both below by u >= end.
+    # Nodes beyond the last one: e^lift times the integral of e^(-s^2 u^2 / 2) (1/u^2 + gap), both
+    # bounded by means of u >= end.
     decayed = exp_or_inf(lift - variance * end * end / 2)
     tail = 2 * decayed * (1 / (variance * end) + step) * (1 / end**2 + gap) / step
-    # Nodes screened out: |M| <= e^(-NEGLIGIBLE) M(order) each.
+    # Nodes omitted as negligible: |M| <= e^(-NEGLIGIBLE) M(order) each.
     dropped = (
         2
         * exp_or_inf(lift - NEGLIGIBLE)
@@ -453,7 +490,9 @@ def mollified(transform: Transform, placement: Placement) -> Contour:
 def _screened(
     transform: Transform, order: float, frequency: Reals, variance: float
 ) -> tuple[Reals, Line]:
-    """The line at the significant nodes: after each term, those whose product is below e^(-NEGLIGIBLE) are dropped."""
+    """Return the line at the significant nodes: after each summand, nodes whose product is below
+    e^(-NEGLIGIBLE) are dropped.
+    """
     frequency = significant(transform, order, frequency, variance)
     log = np.zeros(len(frequency), dtype=np.complex128)
     total = np.zeros(len(frequency))
@@ -471,9 +510,11 @@ def _screened(
 
 
 def draw_on(transform: Transform, contour: Contour) -> Contour | None:
-    """The nodes of the reverse's line for this variable, good for upper ends to a percent; None if that fails."""
+    """Return the contour of the reverse order with the moment generating function M of this
+    variable, for upper ends accurate to a percent; None if that fails.
+    """
     if contour.name != "contour" or contour.frequency[-1] != contour.step * (contour.nodes - 1):
-        return None  # nodes that do not matter to the other variable may matter to this one
+        return None  # nodes that are negligible for the reverse may be significant here
     edges = tail_edges(transform, contour.step, contour.nodes)
     line, log_bound = None, transform.near_normal_envelope(contour.order, edges, with_reverse=True)
     if log_bound is None:

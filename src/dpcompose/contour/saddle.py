@@ -1,4 +1,6 @@
-"""Real orders near the saddle point, where the contour is drawn. Any order is valid; these only decide the width."""
+"""Real orders close to the saddle point, where the contour is placed. Any order is valid; the
+choice only affects the width.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,18 @@ from dpcompose.numerics import Reals
 
 LEAST_ORDER, MOST = 2.0**-20, 2.0**40
 _LARGEST = 1e7
-"""The largest order * value: beyond it the rounding of that product leaves no digits."""
-# Multiples of a guess at which a whole table is cheaper than Newton's steps one by one.
+"""The largest order * value: beyond it the rounding error of that product is too large."""
+# Multiples of a guess: evaluating K at all of them in a table is cheaper than several Newton steps.
 _AROUND = 1.3 ** np.arange(-8.0, 4.0)
 _BETWEEN = np.linspace(0.0, 1.0, 10)
-# Multiples of a guess: they span the saddle point and the orders around it where a line may stand or be bounded.
+# Multiples of a guess that cover the saddle point and the orders around it that may be used for a
+# line or a bound.
 _LADDER = np.exp(np.arange(-1.2, 1.85, 0.1))
-# Finer multiples, for where M blows up soon beyond the guess.
+# Finer multiples, for an M that becomes infinite soon above the guess.
 _FINER_LADDER = np.exp(np.arange(-1.2, 0.27, 0.05))
 _STEEP, _STEEPEST = 8.0, 100.0
-# Multiples of a known saddle point, densest next to it; `_CENTER` is the index of the saddle point.
+# Multiples of a known saddle point, densest close to it; `_CENTER` is the index of the saddle
+# point.
 _MULTIPLES = np.exp(
     np.concatenate(
         [
@@ -39,12 +43,13 @@ _CENTER = 8
 
 @dataclass(frozen=True)
 class Chart:
-    """K and its derivatives around a saddle point.
+    """A table of the cumulant generating function K = log M and its derivatives at orders around a
+    saddle point.
 
     Args:
         orders: Increasing, each of at most 24 binary digits, shape (n,).
-        curve: K there.
-        at: Which of the orders is the saddle point, to a few percent.
+        curve: K and its derivatives at these orders.
+        at: The index of the saddle point, which is accurate to a few percent.
     """
 
     orders: Reals
@@ -53,12 +58,12 @@ class Chart:
 
     @property
     def order(self) -> float:
-        """The saddle point."""
+        """The order of the saddle point."""
         return float(self.orders[self.at])
 
     @property
     def cumulants(self) -> tuple[float, float, float]:
-        """K and its first two derivatives there."""
+        """The cumulant generating function K and its first two derivatives at the saddle point."""
         return (
             float(self.curve.log_m[self.at]),
             float(self.curve.first[self.at]),
@@ -67,18 +72,22 @@ class Chart:
 
 
 def around(transform: Transform, order: float) -> Chart:
-    """The chart around a known saddle point."""
+    """Return the chart around a known saddle point."""
     orders = all_shortened(np.minimum(order * _MULTIPLES, _farthest(transform, order)))
     return Chart(orders, transform.curve(orders), _CENTER)
 
 
 def _farthest(transform: Transform, order: float) -> float:
-    """The largest order worth a look: M has blown up beyond it."""
+    """Return the largest order worth trying: the moment generating function M is infinite beyond
+    it.
+    """
     return 1.25 * max(order, transform.blow_up)
 
 
 def charted(transform: Transform, aim: Aim) -> Chart | None:
-    """The chart around a saddle point, None if one table does not find it; moments that overflow count as above it."""
+    """Return the chart around a saddle point; None if one table does not contain it. Moments that
+    overflow count as above it.
+    """
     if not transform.tabulates:
         return None
     guess = aim.first(transform)
@@ -113,14 +122,18 @@ def charted(transform: Transform, aim: Aim) -> Chart | None:
 def saddle_for_value(
     transform: Transform, value: float, *, start: float | None = None, tolerance: float = 0.02
 ) -> float:
-    """The order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance."""
+    """Return the order l with K'(l) = value + 1/l + 1/(l + 1), to a relative tolerance. K is the
+    cumulant generating function.
+    """
     aim = Aim(value=value)
     start = aim.first(transform) if start is None else start
     return shortened(_zero(transform, aim, start, tolerance), bits=24)
 
 
 def _sharpened(transform: Transform, chart: Chart, position: float) -> Chart:
-    """The same chart with its center moved to where a straight line through the two nearest orders would vanish."""
+    """Return the same chart with its center moved to the zero of the linear interpolation between
+    the two closest orders.
+    """
     left, at = math.floor(position), chart.at
     low, high = float(chart.orders[left]), float(chart.orders[left + 1])
     order = shortened(low * (high / low) ** (position - left), bits=24)
@@ -132,25 +145,28 @@ def _sharpened(transform: Transform, chart: Chart, position: float) -> Chart:
 
 
 def for_mass(transform: Transform, log_mass: float) -> float:
-    """The order of the saddle point at the value x whose g(x) is, by the saddle-point approximation, e^log_mass."""
+    """Return the order of the saddle point for the x with hockey-stick divergence g(x) =
+    e^log_mass, both by the saddle-point approximation.
+    """
     aim = Aim(log_mass=log_mass)
     return shortened(_zero(transform, aim, aim.first(transform), 0.02), bits=24)
 
 
 @dataclass(frozen=True)
 class Aim:
-    """Which saddle point is wanted: that at a value x, or that where g is about e^log_mass.
+    """Which saddle point is wanted: the one at a value x, or the one where the hockey-stick
+    divergence g is about e^log_mass.
 
     Args:
-        value: x, unless `log_mass` is given.
-        log_mass: log g, or None.
+        value: The point x; ignored if `log_mass` is not None.
+        log_mass: The logarithm of g; None if `value` is used.
     """
 
     value: float = math.nan
     log_mass: float | None = None
 
     def excess(self, order: Reals, at: Cumulants) -> Reals:
-        """A function of the order that rises through 0 at the saddle point."""
+        """Return a function of the order that is increasing and 0 at the saddle point."""
         if self.log_mass is None:
             gap = excess_of_value(order, at, self.value)
         else:
@@ -158,9 +174,10 @@ class Aim:
         return np.where(order * at.first > _LARGEST, np.inf, gap)
 
     def first(self, transform: Transform) -> float:
-        """The first guess, as if for a Gaussian with K = rho l (l + 1); at most where M blows up.
+        """Return a first guess, exact for a Gaussian with K = rho l (l + 1); at most the order
+        where M becomes infinite. K is the cumulant generating function.
 
-        The log g of a Gaussian is about -rho l^2.
+        For a Gaussian log g is about -rho l^2.
         """
         rho, value = _rho(transform), self.value
         if self.log_mass is not None:
@@ -173,12 +190,13 @@ class Aim:
 
 
 def excess_of_value(order: Reals, at: Cumulants, value: Reals | float) -> Reals:
-    """order (K' - value - 1/order - 1/(order + 1))."""
+    """Return order (K' - value - 1/order - 1/(order + 1)). K is the cumulant generating function."""
     return order * (at.first - value - 1 / order - 1 / (order + 1))
 
 
 def excess_of_mass(order: Reals, at: Cumulants, log_mass: Reals | float) -> Reals:
-    """How far log g, at the x of which the order is the saddle point, is below `log_mass`.
+    """Return `log_mass` minus log g at the x whose saddle point is `order`. g is the hockey-stick
+    divergence.
 
     log g(x) is about K - l x - log(l (l + 1)) - log(2 pi curvature) / 2.
     """
@@ -188,7 +206,9 @@ def excess_of_mass(order: Reals, at: Cumulants, log_mass: Reals | float) -> Real
 
 
 def _rho(transform: Transform) -> float:
-    """The rho of a Gaussian with the same K(1), roughly; 1 if that is no guide."""
+    """Return the rho of a Gaussian with about the same cumulant generating function K at 1; 1 if
+    that cannot be used.
+    """
     scale = transform.scale
     return scale / 2 if 1e-300 < scale < math.inf else 1.0
 
@@ -200,10 +220,12 @@ def moments_exceed(
     *,
     start: float,
 ) -> bool:
-    """Whether no moment bounds g(value) by e^log_mass or less, as far as K is known for planning; False if in doubt.
+    """Return whether no moment bounds g(value) by e^log_mass, according to uncertified values of
+    the cumulant generating function K; False if in doubt. g is the hockey-stick divergence.
 
-    By the moment of order l, log g <= K(l) - l value + l log l - (l + 1) log(l + 1), which is convex in l > 0, and so
-    at least where the tangents on either side of its least value meet.
+    The moment of order l gives log g <= K(l) - l value + l log l - (l + 1) log(l + 1), which is
+    convex in l > 0, so its minimum is at least the value where the tangents on both sides of it
+    meet.
     """
     order, low, high = (
         min(max(start, LEAST_ORDER), MOST),
@@ -218,7 +240,7 @@ def moments_exceed(
             return False
         if (
             slope >= 0 and height - slope * order > log_mass
-        ):  # the tangent here, prolonged to order 0
+        ):  # the tangent here, extended to order 0
             return True
         bend, rising = second + 1 / (order * (order + 1)), not slope < 0
         low, high = (low, (order, height, slope)) if rising else ((order, height, slope), high)
@@ -234,11 +256,12 @@ def moments_exceed(
 
 @dataclass(frozen=True)
 class MomentLevels:
-    """About how small each moment makes g at one x, for planning.
+    """Estimates of the bounds on the hockey-stick divergence g at one x by the moments of several
+    orders.
 
     Args:
         chart: The orders, with the best one as the center.
-        level: log of e^(-order x) M(order) and of the largest value of the kernel, shape (n,).
+        level: The logarithm of e^(-order x) M(order) times the maximum of the kernel, shape (n,).
     """
 
     chart: Chart
@@ -246,22 +269,22 @@ class MomentLevels:
 
     @property
     def order(self) -> float:
-        """The best order."""
+        """The order with the smallest bound."""
         return self.chart.order
 
     @property
     def chernoff(self) -> float:
-        """About log of the bound by its moment."""
+        """An estimate of the logarithm of the smallest bound."""
         return float(self.level[self.chart.at])
 
     def serves(self, order: float) -> bool:
-        """Whether a line through this order loses little."""
+        """Whether a line through this order loses little accuracy."""
         nearest = min(int(np.searchsorted(self.chart.orders, order)), len(self.level) - 1)
         return bool(self.level[nearest] <= self.chernoff + 2)
 
 
 def moment_levels(transform: Transform, chart: Chart, x: float) -> MomentLevels:
-    """The moments of a transform at the orders of its reverse's chart."""
+    """Return the moment bounds of a transform at the orders of its reverse's chart."""
     known = transform.curve(chart.orders)
     level = known.log_m - chart.orders * x + kernel_peak(chart.orders)
     level = np.where(np.isnan(level), np.inf, level)
@@ -269,37 +292,46 @@ def moment_levels(transform: Transform, chart: Chart, x: float) -> MomentLevels:
 
 
 def value_for(order: float, log_m: float, first: float, second: float, log_mass: float) -> float:
-    """The x at which the saddle-point approximation through `order` makes g(x) = e^log_mass."""
+    """Return the x at which the saddle-point approximation through `order` gives hockey-stick
+    divergence g(x) = e^log_mass.
+    """
     curvature = second + 1 / order**2 + 1 / (order + 1) ** 2
     log_height = -math.log(order) - math.log1p(order) - 0.5 * math.log(2 * math.pi * curvature)
     x = (log_m + log_height - log_mass) / order
-    # Next to the saddle point's own value the approximation is quadratic; far from it the line through it is no guide.
+    # Close to the saddle point's own x the approximation is quadratic; far from it a linear one is
+    # useless.
     own = first - 1 / order - 1 / (order + 1)
     return x if abs(x - own) * order < 4 else own
 
 
 def curvature(order: Reals, at: Cumulants) -> Reals:
-    """K'' plus that of the kernel."""
+    """Return K'' plus the second derivative of the logarithm of the kernel. K is the cumulant
+    generating function.
+    """
     return at.second + 1 / order**2 + 1 / (order + 1) ** 2
 
 
 def shortened(value: float, *, bits: int) -> float:
-    """`value` rounded to `bits` binary digits, so that small multiples of it, and it plus one, are exact."""
+    """Return `value` rounded to `bits` binary digits, so that small multiples of it, and it plus
+    one, are exact.
+    """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
 
 
 def all_shortened(values: Reals) -> Reals:
-    """`short` to 24 digits, of each."""
+    """Return each value rounded to 24 binary digits, as by `shortened`."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.rint(np.ldexp(mantissa, 24)), exponent - 24)
 
 
 @np.errstate(
     all="ignore"
-)  # where the moments overflow the gap is not finite, which ends the search there
+)  # where moments overflow the difference is not finite, which ends the search
 def _zero(transform: Transform, aim: Aim, guess: float, tolerance: float) -> float:
-    """The zero of an increasing function of the order: read off a table around the guess, else by Newton's method."""
+    """Return the zero of an increasing function of the order, from a table around the guess, else
+    by Newton's method.
+    """
     guess = min(max(guess, LEAST_ORDER), MOST)
     if transform.tabulates:
         orders = np.minimum(np.maximum(guess * _AROUND, LEAST_ORDER), MOST)
@@ -326,9 +358,11 @@ def _zero(transform: Transform, aim: Aim, guess: float, tolerance: float) -> flo
 def _increasing_zero(
     function: Callable[[float], tuple[float, float]], start: float, tolerance: float
 ) -> float:
-    """Newton in the logarithm for an increasing function, until it is near 0 and the point good to the tolerance.
+    """Return the zero of an increasing function by Newton's method in the logarithm, accurate to
+    the tolerance.
 
-    Steps are clipped to a factor e. Where the function blows up they are short; those far from 0 are stretched.
+    Steps are limited to a factor e. Where the function grows fast they are short; steps from far
+    away are lengthened.
     """
     low, high, point, stretch = LEAST_ORDER, MOST, min(max(start, LEAST_ORDER), MOST), 1.0
     for _ in range(80):

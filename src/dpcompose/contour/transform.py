@@ -1,7 +1,8 @@
-"""A sum of independent real random variables, seen through its moment generating function.
+"""A sum L of independent real random variables, described by its moment generating function M(t) =
+E[e^(tL)].
 
-The engine in `contour` asks nothing more of a variable L than this: M(t) = E[e^(tL)] on vertical lines, with an error.
-What a variable knows beyond that (a decay of |M| along the line, a lattice that carries it) makes the answer narrower.
+`contour` requires only M on vertical lines, with error bounds. Further properties (a decay of |M|
+along the line, a lattice that contains L) make the bounds narrower.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class ArrayRows:
-    """A dataclass of arrays, or of others of its kind: rows are chosen in all of them at once."""
+    """A dataclass of arrays, or of other such dataclasses; indexing selects rows in all of them."""
 
     def __getitem__(self, rows: Any) -> Self:
         own: Any = self
@@ -32,11 +33,12 @@ class ArrayRows:
 
 @dataclass(frozen=True)
 class Line(ArrayRows):
-    """log M(order + i u) at given frequencies u >= 0.
+    """The logarithm of the moment generating function M(order + i u) at given frequencies u >= 0.
 
     Args:
-        log: Complex values of log M, any branch.
-        error: For each value, a bound on |true log M - log| modulo 2 pi i; from 1 on, only log |M| <= log + error.
+        log: Complex values of log M, on any branch.
+        error: For each value, a bound on |true log M - log| modulo 2 pi i; from 1 on, only log |M|
+            <= log + error holds.
     """
 
     log: Complexes
@@ -44,13 +46,15 @@ class Line(ArrayRows):
 
     @property
     def floor(self) -> Reals:
-        """A lower bound on log |M| at the first frequency, shape (..., 1); -inf if none is known."""
+        """Return a lower bound on log |M| at the first frequency, shape (..., 1); -inf if there is
+        none. M is the moment generating function.
+        """
         error = self.error[..., :1]
         return np.where(error < 1, self.log.real[..., :1] - error, -np.inf)
 
 
 def joined(first: Line, last: Line) -> Line:
-    """Two lines, one after the other."""
+    """Return the concatenation of two lines."""
     log, error = (
         np.concatenate([first.log, last.log], axis=-1),
         np.concatenate([first.error, last.error], axis=-1),
@@ -60,7 +64,7 @@ def joined(first: Line, last: Line) -> Line:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The variable lives on offset + spacing * integers."""
+    """A lattice: all values of the variable are in offset + spacing * integers."""
 
     spacing: float
     offset: float
@@ -68,7 +72,9 @@ class Lattice:
 
 @dataclass(frozen=True)
 class Cumulants(ArrayRows):
-    """K = log M and its first two derivatives at many real orders, each of shape (n,); planning quality."""
+    """The cumulant generating function K = log M and its first two derivatives at many real orders,
+    each of shape (n,); uncertified.
+    """
 
     log_m: Reals
     first: Reals
@@ -78,8 +84,8 @@ class Cumulants(ArrayRows):
 def remembered(
     method: Callable[Concatenate[Owner, Arguments], Result],
 ) -> Callable[Concatenate[Owner, Arguments], Result]:
-    """A method that an object evaluates once for each list of arguments: arrays are compared by
-    their bytes.
+    """A decorator that caches a method's results for each object and list of arguments; arrays are
+    compared by their bytes.
     """
 
     @wraps(method)
@@ -98,10 +104,10 @@ def remembered(
 
 
 class Transform(ABC):
-    """A random variable L, seen through its moment generating function M(t) = E[e^(tL)].
+    """A random variable L, described by its moment generating function M(t) = E[e^(tL)].
 
-    M(order) is finite for 0 < order < some abscissa. A family declares three members; every other one has a sound
-    default, and a better answer makes the enclosure narrower or cheaper.
+    M(order) is finite for 0 < order < some abscissa. A family must define three members; every
+    other member has a sound default, and a better one makes the bounds narrower or cheaper.
     """
 
     tabulates: ClassVar[bool] = False
@@ -119,95 +125,118 @@ class Transform(ABC):
 
     @property
     def lattice(self) -> Lattice | None:
-        """The lattice that carries the variable, if one is known."""
+        """The lattice that contains all values of the variable; None if none is known."""
         return None
 
     @property
     def summands(self) -> tuple[Transform, ...]:
-        """The independent variables whose sum this is: itself alone, if it does not tell."""
+        """The independent variables whose sum this is; the variable itself if they are unknown."""
         return (self,)
 
     @property
     def reverse(self) -> Transform | None:
-        """The same sum for the pairs in the other order, if it can share its nodes with this one; or None."""
+        """The same sum for the pairs in the reverse order, if it can share nodes with this one;
+        else None.
+        """
         return None
 
     @property
     def scale(self) -> float:
-        """About K(1): where to look first for an order."""
+        """An estimate of the cumulant generating function K(1), from which the search for an order
+        starts.
+        """
         return self.cumulants(1.0)[0]
 
     @property
     def copies(self) -> float:
-        """How many independent summands there are; inf if that is not known."""
+        """The number of independent summands; inf if unknown."""
         return math.inf
 
     @property
     def blow_up(self) -> float:
-        """An order near which K begins to grow beyond all bounds; inf if none is known."""
+        """An order close to which the cumulant generating function K becomes infinite; inf if
+        unknown.
+        """
         return math.inf
 
     @abstractmethod
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        """K = log M and its first two derivatives at a real order: good to 1e-6, used for planning only."""
+        """Return the cumulant generating function K = log M and its first two derivatives at a real
+        order, accurate to about 1e-6; uncertified.
+        """
 
     def curve(self, orders: Reals) -> Cumulants:
-        """`cumulants` at many real orders; infinite or NaN where K is too large for that."""
+        """Return `cumulants` at many real orders; infinite or NaN where the cumulant generating
+        function K overflows.
+        """
         return Cumulants(*np.array([self.cumulants(float(order)) for order in orders]).T)
 
     def moment_bound(self, order: float) -> float:
-        """An upper bound on log M at a real order, to a few units: it bounds what is far away."""
+        """Return an upper bound on the logarithm of the moment generating function M at a real
+        order, up to a few units too large; it bounds terms that are small anyway.
+        """
         line = self.line(order, np.zeros(1))
         return float(line.log[0].real + line.error[0])
 
     @abstractmethod
     def line(self, order: float, frequencies: Reals) -> Line:
-        """log M along the vertical line through `order`."""
+        """Return the logarithm of the moment generating function M along the vertical line through
+        `order`.
+        """
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
-        """`line`, where the reverse will be asked for the same one."""
+        """Return `line`, when `line` of the reverse will be needed at the same nodes."""
         return self.line(order, frequencies)
 
     @abstractmethod
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        """For each edge, a bound on log |M(order + iu) / M(order)| for u up to the next; the last holds ever after."""
+        """Return for each edge a bound on log |M(order + iu) / M(order)| for u up to the next edge;
+        the last bound holds for all larger u. M is the moment generating function.
+        """
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
-        """`log_envelope`, as low as the variable can prove it at a higher cost."""
+        """Return `log_envelope` with the smallest bounds that can be proved, at a higher cost."""
         return self.log_envelope(order, edges)
 
     def near_normal_envelope(
         self, order: float, edges: Reals, *, with_reverse: bool
     ) -> Reals | None:
-        """`log_envelope` where it costs little because the sum is nearly normal; None if that is not known.
+        """Return `log_envelope` if it is cheap because the sum is nearly normal; else None.
 
-        `with_reverse`: the reverse will be asked for the same.
+        `with_reverse` states whether the reverse will need the same.
         """
         return None
 
     def coarse_line(
         self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
     ) -> tuple[Line | None, Reals]:
-        """The line to a thousandth, None where that costs much, and `log_envelope`; the first node is 0.
+        """Return the line to an accuracy of 1/1000 (None if that is expensive) and `log_envelope`;
+        the first node is 0.
 
-        `with_reverse`: the reverse will be asked for the same.
+        `with_reverse` states whether the reverse will need the same.
         """
         return None, self.log_envelope(order, edges)
 
     def log_bounds(self, order: float) -> Iterable[Callable[[Reals], Reals]]:
-        """Cheap functions of frequencies u, each a bound on a factor of log |M(order + iu) / M(order)|, to be added."""
+        """Return cheap functions of frequencies u that bound the factors of |M(order + iu) /
+        M(order)|, in logarithms; their sum is a bound. M is the moment generating function.
+        """
         return ()
 
     def limsup(self, order: float) -> float:
-        """A lower bound on the limit superior of |M(order + iu)| / M(order) as u grows, as atoms cause it; or 0."""
+        """Return a lower bound on the limit superior of |M(order + iu)| / M(order) as u grows,
+        which atoms make positive; or 0. M is the moment generating function.
+        """
         return 0.0
 
 
 def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
-    """log of a bound on |phi| over [edges[b], edges[b+1]], from |phi| at the edges.
+    """Return the logarithm of a bound on |phi| over each [edges[b], edges[b+1]], from |phi| at the
+    edges.
 
-    f = |phi|^2 is the characteristic function of a symmetrized variable, so |f''| <= 2 variance and on a block of
-    width D, f <= max(f at its ends) + variance D^2 / 4. The last entry is 0: nothing is known beyond the last edge.
+    f = |phi|^2 is the characteristic function of a symmetrized variable, so |f''| <= 2 variance,
+    and on a block of width D, f <= max(f at its ends) + variance D^2 / 4. The last entry is 0:
+    there is no bound beyond the last edge.
 
     Args:
         magnitude: Upper bounds on |phi| at the edges, shape (..., n).
@@ -221,8 +250,8 @@ def blockwise(magnitude: Reals, variance: Reals | float, edges: Reals) -> Reals:
 
 
 class TabulatedTransform(Transform):
-    """A variable whose `curve` at many orders costs hardly more than at one: `cumulants` is its
-    value at one.
+    """A variable whose `curve` at many orders costs hardly more than at one, so that `cumulants` is
+    taken from `curve`.
     """
 
     tabulates = True
@@ -280,7 +309,7 @@ class TransformSum(Transform):
         return math.fsum(bounds) + 4 * 2.0**-53 * math.fsum(map(abs, bounds))
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        if not self.terms:  # what loses nothing: M is 1
+        if not self.terms:  # terms that are always 0 have M = 1
             return Line(
                 np.zeros(np.shape(frequencies), dtype=np.complex128),
                 np.zeros(np.shape(frequencies)),
@@ -305,7 +334,9 @@ class TransformSum(Transform):
 
 
 def summed_line(terms: Iterable[Transform], order: float, frequencies: Reals) -> Line:
-    """The line of a sum, one term after the other: of many nodes no more than one term's are held at once."""
+    """Return the line of a sum, adding the terms one by one, so that the nodes of only one term are
+    in memory.
+    """
     log, error = np.zeros(len(frequencies), dtype=np.complex128), np.zeros(len(frequencies))
     for term in terms:
         one = term.line(order, frequencies)

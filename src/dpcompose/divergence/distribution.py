@@ -31,7 +31,7 @@ ENCLOSED = Certificate(
 )
 RATIONAL = Certificate("exact rational arithmetic")
 _DIGITS = (40, 80, 160, 320, 640)
-# An upper bound on e^-3000, below which the digits of an enclosure would be zeros.
+# An upper bound on e^-3000; smaller numbers are enclosed between 0 and this.
 _VANISHING = Fraction(1, 10**1000)
 Ends = tuple[Fraction, Fraction]
 """The lower and the upper end of an interval of rational numbers."""
@@ -94,7 +94,8 @@ def _enclosed(
         context = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
         rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator))
         nearest = function(context, rounded)
-        # The one zero is the logarithm of 1, and its neighbors have 10^18 digits as fractions.
+        # Only the logarithm of 1 is zero; it is returned exactly, since the decimals next to 0 have
+        # 10^18 digits as fractions.
         ends.append(Fraction(beyond(context, nearest) if nearest else 0))
     return ends[0], ends[1]
 
@@ -127,12 +128,12 @@ def floor_ratio(epsilon: Rational | None, ratio: Rational | None) -> Fraction:
     if epsilon is None:
         return exact_ratio(ratio, least=1)
     power = within("epsilon", epsilon, "a number in [0, 1e6]", most=10**6)
-    # The enclosure of e^epsilon for a tiny epsilon begins below 1.
+    # For a tiny epsilon the enclosure of e^epsilon starts below 1.
     return max(exponential(power, 60)[0], Fraction(1))
 
 
 def _floor(value: Fraction) -> float:
-    return -_ceiling(-value) or 0.0  # never -0.0
+    return -_ceiling(-value) or 0.0  # the result is never -0.0
 
 
 def _ceiling(value: Fraction) -> float:

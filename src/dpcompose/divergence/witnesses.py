@@ -237,7 +237,8 @@ def _balanced(
     if deficit < 0:
         mirrored = Coupled(pair.outcomes, pair.second, pair.first)
         return [(y, z) for z, y in _balanced(mirrored, [(z, y) for y, z in met])]
-    # With equal total masses the room is at least twice the deficit, so the two masses do not pass each other.
+    # With equal total masses the available room is at least twice the deficit, so the order of the
+    # two masses does not change.
     room = sum((z - y for y, z in met if z > y), Fraction(0))
     if deficit > room:
         raise UnsupportedError(

@@ -43,7 +43,7 @@ def printed_advanced(promises: Counted, *, slack: float) -> ApproximateDP:
 
     Reference: [DworkRoth2014, Theorem 3.20]
     """
-    # Beyond e^700 the formula is of no use, and infinity is above it.
+    # Above e^700 the formula overflows, and infinity is a valid upper bound.
     means = (
         (Decimal("inf") if each > 700 else each * decimal_expm1(each), times)
         for each, times in _epsilons(promises)

@@ -78,11 +78,12 @@ def blowup(alpha: float, *, promise: ApproximateDP) -> Bound:
     epsilon, delta = promise.epsilon, promise.delta
     if promise.vacuous or Fraction(alpha) >= 1 - Fraction(delta):
         return Bound(1.0, 1.0, _CLOSED_FORM)
-    # The third line as a sum of positive terms, (1 - e^-epsilon) + e^-epsilon (delta + alpha).
+    # The third term of the minimum, written as a sum of positive numbers: (1 - e^-epsilon) +
+    # e^-epsilon (delta + alpha).
     steep = delta + math.exp(min(epsilon, 700.0)) * alpha
     shallow = -math.expm1(-epsilon) + math.exp(-epsilon) * (delta + alpha)
     lower = min(1.0, steep, shallow)
-    # Beyond e^700 the steep line is known from below only.
+    # Above e^700 only a lower bound of the line delta + e^epsilon alpha is computed.
     upper = lower if epsilon <= 700.0 or alpha == 0.0 else min(1.0, shallow)
     return Bound(
         max(0.0, down(lower * (1.0 - 16 * UNIT_ROUNDOFF))),
@@ -112,7 +113,8 @@ def tradeoff(alpha: float, *, promise: ApproximateDP) -> Bound:
     room = 1 - Fraction(alpha) - Fraction(promise.delta)
     if promise.vacuous or room <= 0:
         return Bound(0.0, 0.0, _CLOSED_FORM)
-    # Where the third line is active, its own form keeps the relative accuracy that 1 - power loses.
+    # Where the third term is the largest, it is evaluated directly, since 1 - power would lose
+    # relative accuracy.
     shallow = math.exp(-promise.epsilon) * float(room)
     lower = max(0.0, down(1.0 - power.upper), down(shallow * (1.0 - 16 * UNIT_ROUNDOFF)))
     return Bound(lower, max(lower, up(1.0 - power.lower)), _CLOSED_FORM)
@@ -136,12 +138,12 @@ def checked_epsilon(name: str, value: object) -> float:
     return number + 0.0
 
 
-# The probability that (epsilon, delta) promises fail outright, and the delta that remains for all else.
+# The probability that any of several (epsilon, delta) guarantees fails completely, and the delta
+# that remains for the bounded losses.
 
 
 Failures = Sequence[tuple[float, int]]
-"""Pairs (delta, count): `count` mechanisms that each have an infinite loss with probability delta.
-"""
+"""Pairs (delta, count): mechanisms with an infinite loss of probability delta."""
 
 
 def with_failures(pure: Bound, failures: Failures, certificate: Certificate) -> Bound:

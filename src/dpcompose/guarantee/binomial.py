@@ -3,12 +3,13 @@
 `window` returns the probabilities (masses) that are not negligible, for up to 1e11 trials. One
 mass, the anchor, is evaluated in sixty-digit decimals (Stirling's series with its enveloping
 remainder); every other one through its ratio to the anchor: by the recurrence when the window is
-short, else by Loader's deviance, whose terms all pull the same way, so that nothing cancels.
+short, else by Loader's deviance, whose terms all have the same sign, so that nothing cancels.
 
 `Sums` are evaluated in floats whose rounding is bounded term by term. Let i of k losses be
 -epsilon: L = l_i = (k - 2 i) epsilon with mass w_i = C(k, i) x^i / (1 + x)^k, x = e^-epsilon. Then
 
-    D_m = sum_(i<m) w_i (1 - e^(-2 (m - i) epsilon)),    B_m = sum_(i<=m) w_i e^(-2 (m - i) epsilon),
+    D_m = sum_(i<m) w_i (1 - e^(-2 (m - i) epsilon)),    B_m = sum_(i<=m) w_i e^(-2 (m - i)
+    epsilon),
     D_(m+1) = D_m + B_m (1 - e^(-2 epsilon)),            B_(m+1) = B_m e^(-2 epsilon) + w_(m+1).
 
 Nothing is subtracted, hence rounding errors add up and never grow. With u = 2^-53: exp, expm1 and
@@ -133,7 +134,7 @@ def window(times: int, *, epsilon: float, anchor: int, least: int, depth: float 
             masses, errors = _recurrence(times, epsilon, anchor, first, last)
         else:
             masses, errors = deviance(times, anchor=anchor, first=first, last=last, drift=drift)
-        # Both ratios of consecutive masses fall away from the mode; rounded up.
+        # Ratios of consecutive masses decrease away from the mode; both are rounded up.
         decay_above = (times - last) / (last + 1) * math.exp(min(epsilon, 700.0)) * (1.0 + 1e-14)
         decay_below = (
             first / (times - first + 1) * math.exp(-epsilon) * (1.0 + 1e-14)
@@ -164,7 +165,8 @@ def mode(times: int, *, epsilon: float) -> int:
 
 
 def _reach(room: int, other: int, descent: float, depth: float) -> int:
-    # Where descent m + m^2 / (2 v) reaches the depth, v the harmonic mean of the two counts.
+    # The distance m at which descent m + m^2 / (2 v) reaches `depth`, with v the harmonic mean of
+    # the two counts.
     if room <= _SHORT // 2:
         return room
     variance = room * max(other, 1) / (room + other)
@@ -338,7 +340,7 @@ class BinomialLaw:
         self.mode = times * share
         self.deviation = math.sqrt(self.mode * (1.0 - share))
         self.far = min(self.mode + 10.0 * self.deviation + 10.0, times / 2.0)
-        """Beyond this position the sums gain nothing more, or losses are negative."""
+        """Beyond this index further terms are negligible, or losses are negative."""
 
     def first(self, position: int) -> int:
         """An index below which masses are negligible in the sums at `position`; 0, or at least 16.

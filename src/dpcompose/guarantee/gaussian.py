@@ -207,7 +207,8 @@ def gaussian_mu(epsilon: float, *, delta: float) -> Bound:
 
 
 def _neared(delta: float, mu: float, farthest: float) -> float:
-    # Uncertified: the root to about eight digits of what matters, by Newton's method; 0 if it leads below 0.
+    # Uncertified: the root to about eight significant digits, by Newton's method; 0 if it leads
+    # below 0.
     excess, point = _excess(delta, mu), farthest
     for _ in range(40):
         value, slope = excess(point)
@@ -221,15 +222,16 @@ def _neared(delta: float, mu: float, farthest: float) -> float:
 
 
 def _enclosed(point: float, delta: float, mu: float) -> Bound | None:
-    # Both ends from the profile at one point and its slope: -delta' = e^epsilon Phi(-b) changes by a factor of at most
-    # 1 + (b + 1) / mu per unit of epsilon, in logarithms, since 1 / Mills(b) <= b + 1. None where that is too much.
+    # Both ends from the profile at one point and its slope: -delta' = e^epsilon Phi(-b) changes by
+    # a factor of at most 1 + (b + 1) / mu per unit of epsilon, in logarithms, since 1 / Mills(b) <=
+    # b + 1. None where that makes the bounds too wide.
     if not (point > 0.0 and mu <= 1e6):
         return None
     found = _sides(point, mu).delta
     _, steepness, _, _ = _logarithms(point, mu)
     slope = found.upper * steepness
     change = 1.0 + (point / mu + mu / 2.0 + 1.0) / mu
-    # Steeper or flatter by 2e-6: the slope's own error, and what it may change by over the stretch.
+    # The slope may be larger or smaller by 2e-6: its own error, and its change over the interval.
     above, below = found.upper - delta, found.lower - delta
     if not max(abs(above), abs(below)) * change <= 1e-7 * slope:
         return None
@@ -352,7 +354,8 @@ def _mu_excess(epsilon: float, delta: float) -> Callable[[float], tuple[float, f
 
 
 def _margin(point: float, delta: float, mu: float) -> float:
-    # The width in epsilon that the error of the profile amounts to, and two units in the last place.
+    # The width in epsilon that corresponds to the error of the profile, plus two units in the last
+    # place.
     _, slope, _, complement_slope = _logarithms(point, mu)
     sides = _sides(point, mu)
     side, steepness = (sides.complement, complement_slope) if delta > 0.5 else (sides.delta, slope)
@@ -375,9 +378,7 @@ FRACTION_FROM = 5.0
 """From here on Mills' ratio comes from Laplace's continued fraction, whose error is proved."""
 FRACTION_TERMS = 24
 FRACTION_ERROR = 30 * UNIT_ROUNDOFF
-"""Truncation: consecutive convergents at x = 5 differ by 19.4 units of roundoff, less beyond.
-Rounding: 3.4 units.
-"""
+"""Convergents at x = 5 differ by 19.4 units of roundoff, less beyond; rounding adds 3.4."""
 
 # Abscissae and weights of the ten-point Gauss-Legendre rule on [0, 1], rounded from ball arithmetic.
 _NODES = (

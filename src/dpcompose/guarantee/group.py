@@ -138,7 +138,8 @@ def _kink(target: float, promise: ApproximateDP, size: int) -> tuple[float, list
         split = [epsilon] * (size - 1) + [0.0]
         split[steep:] = [-epsilon] * (size - steep)
         return start, _completed(split, steep, target)
-    # The slope at 0 is below e^target: the excess is free there, where delta(e) is delta for every e >= epsilon.
+    # The slope at 0 is below e^target: one e_i may be as large as needed, since delta(e) is delta
+    # for every e >= epsilon.
     point, slopes = 0.0, list[float]()
     for _ in range(size):
         slopes.append(epsilon if point < _middle(promise) else -epsilon)
@@ -147,7 +148,7 @@ def _kink(target: float, promise: ApproximateDP, size: int) -> tuple[float, list
 
 
 def _capped(target: float, promise: ApproximateDP, size: int) -> tuple[float, list[float]]:
-    # Where the iterated blow-up just reaches 1: 1 - delta before the last step.
+    # The point where the iterated blow-up just reaches 1: 1 - delta before the last step.
     point, slopes, turn = 1.0 - promise.delta, [0.0], _step(_middle(promise), promise)
     for _ in range(size - 1):
         beyond = point > turn
@@ -160,7 +161,8 @@ def _capped(target: float, promise: ApproximateDP, size: int) -> tuple[float, li
 
 
 def _completed(split: list[float], free: int, target: float) -> list[float]:
-    # The free element makes the sum the target, or a little less: a profile only falls.
+    # The free e_i makes the sum equal to the target or slightly less, which is safe since a profile
+    # is decreasing.
     others = Counter(split[:free] + split[free + 1 :])
     remaining = Fraction(target) - sum(
         (Fraction(slope) * times for slope, times in others.items()), Fraction(0)
@@ -171,7 +173,8 @@ def _completed(split: list[float], free: int, target: float) -> list[float]:
 
 
 def _middle(promise: ApproximateDP) -> float:
-    # Where phi turns from slope e^epsilon to e^-epsilon: (1 - delta) / (1 + e^epsilon).
+    # The kink where the slope of phi changes from e^epsilon to e^-epsilon: (1 - delta) / (1 +
+    # e^epsilon).
     return (1.0 - promise.delta) * math.exp(-promise.epsilon) / (1.0 + math.exp(-promise.epsilon))
 
 
@@ -187,7 +190,7 @@ def _gain(start: float, target: float, promise: ApproximateDP, size: int) -> flo
 
 
 def _preimage(point: float, steps: int, promise: ApproximateDP) -> float:
-    # Where `steps` steps of a -> delta + e^epsilon a lead to the point.
+    # The start from which `steps` steps of a -> delta + e^epsilon a lead to the point.
     decay = math.exp(-steps * promise.epsilon)
     added = (
         math.expm1(-steps * promise.epsilon)
@@ -204,11 +207,12 @@ def _back(point: float, promise: ApproximateDP, beyond: bool) -> float:
 
 
 def _step(point: float, promise: ApproximateDP) -> float:
-    # phi, its third line as a sum of positive terms.
+    # phi, with its third term written as a sum of positive numbers.
     if point + promise.delta >= 1.0:
         return 1.0
     shallow = -math.expm1(-promise.epsilon) + math.exp(-promise.epsilon) * (promise.delta + point)
-    # Beyond e^700 the steep line is known from below only, the side that is needed.
+    # Above e^700 only a lower bound of the line delta + e^epsilon alpha is computed, which is the
+    # end needed here.
     return min(1.0, promise.delta + math.exp(min(promise.epsilon, 700.0)) * point, shallow)
 
 

@@ -27,7 +27,7 @@ from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
 Reals = NDArray[np.float64]
 Promises = Iterable[ApproximateDP | tuple[ApproximateDP, int]]
-"""Promises, or pairs (promise, times)."""
+"""Guarantees, or pairs of a guarantee and its number of uses."""
 
 MOST_STATES = 2**20
 _LARGEST = 1e290
@@ -145,7 +145,9 @@ class _Atoms:
     loss_error: float
 
     def shares(self, target: float) -> tuple[Reals, Reals]:
-        """The masses of the losses above `target`, and their distances to it, free of cancellation."""
+        """The masses of the losses above `target`, and their distances from it, without
+        cancellation.
+        """
         difference = self.high - target
         # Knuth's exact difference: the part that the subtraction rounded away is added back.
         virtual = difference - self.high
@@ -160,7 +162,8 @@ class _Atoms:
         masses, distance = self.shares(target)
         terms = masses * -np.expm1(-distance)
         total = float(np.sum(terms))
-        # Shares err by 12 u, the pairwise sum by 60 u, losses by `loss_error`, underflow by a denormal a term.
+        # Terms err by 12 u, the pairwise sum by 60 u, losses by `loss_error`; underflow costs at
+        # most a denormal number per term.
         error = (float(dots(terms, self.errors)) + 72 * UNIT_ROUNDOFF * total) * (1.0 + 1e-9)
         error += self.loss_error * float(np.sum(masses)) * (1.0 + 1e-9) + 8.0 * len(terms) * _TINY
         edge = self.loss_error * float(
@@ -256,7 +259,8 @@ def _exact_sum(first: Reals, second: Reals) -> tuple[Reals, Reals]:
 
 
 def _root(atoms: _Atoms, target: float) -> tuple[float, float]:
-    # Uncertified: where the tail equals target > 0, and the width in epsilon that its error amounts to.
+    # Uncertified: the epsilon at which the tail equals target > 0, and the width in epsilon that
+    # corresponds to its error.
     mean = float(dots(atoms.masses, atoms.high))
     deviation = math.sqrt(max(0.0, float(dots(atoms.masses, (atoms.high - mean) ** 2))))
 

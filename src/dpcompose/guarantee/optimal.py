@@ -37,9 +37,9 @@ _CERTIFICATE = Certificate(
 _TINY = 5e-324
 _NARROW = 1e-12
 _FEW = 160
-"""Up to so many losses the sums start from the largest one."""
+"""Up to this number of losses the sums start from the largest loss."""
 _STEPS, _CAREFUL_STEPS = 280, 32
-"""A window longer than this is summed as an array; the recurrence is continued no farther."""
+"""Longer windows are summed as an array; the recurrence takes at most this many steps."""
 _LONGEST = 1 << 15
 _SMALLEST, _LARGEST, _MOST = 1e-100, 100.0, 10**10
 _LEAST_MASS = 1e-280
@@ -128,7 +128,8 @@ def homogeneous_epsilon(
 
 
 def _exact_root(remaining: Bound, epsilon: float, times: int) -> Bound:
-    # The same with the anchor in decimals and the loss in fractions, where floats alone are not narrow enough.
+    # The delta with the anchor mass in decimals and the loss in fractions, for cases where floats
+    # alone give too wide a bound.
     most = Fraction(epsilon) * times
 
     def at_most(candidate: float) -> bool:
@@ -236,15 +237,17 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
     steps = np.arange(
         window.first - least, window.first - least + len(window.masses), dtype=np.float64
     )
-    # Beyond 1000 nats a share is 1 to the last bit, and nothing may overflow.
+    # Beyond 1000 nats the factor 1 - e^(target - L) rounds to 1; the cutoff avoids overflow.
     beyond = (2.0 * min(epsilon, 1e3)) * steps
     distance = gap + beyond
     shares = -np.expm1(-distance)
     terms = window.masses * shares
     total = float(np.sum(terms))
-    # Shares err by 12 u (expm1, and distance, whose terms are positive); the pairwise sum by 40 u.
+    # The factors 1 - e^(target - L) err by 12 u (expm1, and distance, whose terms are positive);
+    # the pairwise sum by 40 u.
     error = float(dots(terms, window.errors)) / total * (1.0 + 1e-9) + 52 * U
-    # Above the window shares grow by at most 2 epsilon a step, and never beyond 1; below it they only fall.
+    # Above the window these factors grow by at most 2 epsilon a step, up to 1; below it they
+    # decrease.
     above, below = binomial.geometric(window.above), binomial.geometric(window.below)
     growth = min(1.0, float(shares[-1])) * above + min(
         above, 2.0 * min(epsilon, 1e3) * above * (1.0 + above)
@@ -264,11 +267,12 @@ def _pure(target: float, epsilon: float, times: int) -> _Tail:
 
 
 def _root(target: float, epsilon: float, times: int) -> tuple[float, float]:
-    # Uncertified: where the pure tail equals target > 0, and the width in epsilon that its error amounts to.
+    # Uncertified: the epsilon at which the pure tail equals target > 0, and the width in epsilon
+    # that corresponds to its error.
     lower, upper = 0.0, times * epsilon
     mean = times * epsilon * math.tanh(epsilon / 2.0)
     deviation = math.sqrt(times) * epsilon / math.cosh(min(epsilon, 700.0) / 2.0)
-    # The remainder of a delta next to 1 may be rounded to more than 1, where there is no quantile.
+    # For a delta close to 1 the remaining delta may be rounded above 1, where there is no quantile.
     point = min(
         max(mean - deviation * float(ndtri(min(target, 1.0 - 2.0**-53))), 0.0), upper * (1.0 - 1e-9)
     )
@@ -370,7 +374,7 @@ def _before_lattice_point(short: float, weight: float, width: float) -> float:
     """
     if not short >= 0.0:
         return math.inf
-    # Below the cell the profile is at most what it is at the lower edge.
+    # Below the cell, the profile's value at the lower edge is used.
     share = short / weight * (1.0 - 4.0 * U)
     return max(math.log1p(-share) * (1.0 - 9.0 * U), -width) if share < 1.0 else -width
 

@@ -35,7 +35,7 @@ _DIGITS = 100
 _ZERO, _ONE = Decimal(0), Decimal(1)
 _SAME, _RESIDUE = Decimal("1e-60"), Decimal("1e-80")
 Piece = tuple[Decimal, Decimal]
-"""Its length, and what the power gains over it."""
+"""The length of a linear piece in level, and the increase of power over it."""
 
 
 def _digits() -> Context:
@@ -198,7 +198,7 @@ def enclosing_power(
         mirrored: Bounds on the profile of (Q, P) at the same epsilons.
         limits: Bounds on the limits of both profiles, the probabilities of an infinite loss.
     """
-    # Next to 0 the profile is 1 - a, up to e^-epsilon delta(epsilon).
+    # Close to a = 0 the profile is 1 - a, up to e^-epsilon delta(epsilon).
     with localcontext(Context(prec=_DIGITS + math.ceil(epsilons[-1]))):
         ratios = [Decimal(epsilon).exp() for epsilon in epsilons]
         x = [_ZERO, *(1 / ratio for ratio in reversed(ratios[1:])), *ratios]
@@ -299,7 +299,7 @@ def _summed(weights: Sequence[Decimal], curves: Sequence[PowerCurve]) -> Iterato
     """The pieces of the weighted sum of the curves, cut at every corner of every curve."""
     todo = [[*reversed(curve.pieces)] for curve in curves]
     left = max((_ONE - curve.remainder for curve in curves), default=_ZERO)
-    # Curves that end together do so up to the rounding of their lengths' sum.
+    # Curves with the same end may differ there by the rounding of the sum of their lengths.
     while any(todo) and left > _RESIDUE:
         step = min(pieces[-1][0] for pieces in todo if pieces)
         left -= step

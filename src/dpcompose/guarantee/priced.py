@@ -1,4 +1,6 @@
-"""The guarantees that a mechanism or composition states, as privacy filters and ledgers read them."""
+"""The privacy guarantees of a mechanism or composition, in the form that privacy filters and
+ledgers read.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class TypedAmounts:
 
     @classmethod
     def gaussian(cls, mu_squared: Fraction) -> TypedAmounts:
-        """Return the amounts of a mechanism that Gaussian noise with mean `mu` and variance 1 dominates."""
+        """The exact amounts of mu-Gaussian differential privacy, for the square of mu."""
         return cls(rho=mu_squared / 2, mu_squared=mu_squared)
 
     def times(self, count: int) -> TypedAmounts:
@@ -78,9 +80,10 @@ class Priced(Protocol):
         ...
 
     def costlier(self) -> Priced:
-        """A copy with every noise scale, sensitivity, rate and amount at the less private reading.
+        """A copy with every noise scale, sensitivity, rate and amount as double or decimal,
+        whichever is less private.
 
-        A float stands either for the double or for its shortest decimal.
+        A float stands either for its exact double or for its shortest decimal.
         """
         ...
 

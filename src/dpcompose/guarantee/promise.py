@@ -1,4 +1,6 @@
-"""Guarantees that bound the Renyi divergences of mechanisms about which nothing else is known."""
+"""Guarantees that bound Renyi divergences, for mechanisms without a known privacy loss
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from dpcompose.values import UNIT_ROUNDOFF, up
 
 Curve = Callable[[float], float]
 _TRIED = (1.001, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0)
-"""Orders at which a function is asked when it is given."""
+"""Orders at which a curve given as a function is checked."""
 
 
 class RenyiPromise(Protocol):

@@ -16,9 +16,7 @@ from dpcompose.numerics import bracketed_root, largest, parabolic_minimum, walk
 from dpcompose.values import UNIT_ROUNDOFF, decimal_context, up
 
 RenyiCurve = Callable[[float], float]
-"""From an order in (1, inf) to an upper bound on the Renyi divergence of that order, in both
-directions.
-"""
+"""Maps an order in (1, inf) to an upper bound on that Renyi divergence, in both directions."""
 
 _FARTHEST = 700.0
 _FAINT = 36.0
@@ -235,7 +233,8 @@ def renyi_epsilon(
         moment, start=first, step=1.0, limit=_FARTHEST, refinements=0 if exact else 6
     )
     if exact:
-        # What the exact conversion gains over the moment alone is about e^(-(order - 1) (rho + epsilon)) of delta.
+        # The exact conversion lowers delta, relative to the moment alone, by about a fraction
+        # e^(-(order - 1) (rho + epsilon)).
         order = _order_at(rough)
         plain = (order - 1) * (curve(order) + moment(rough)) > _FAINT
         point = parabolic_minimum(
@@ -300,7 +299,8 @@ def _order_at(point: float) -> float:
 
 
 def _first(function: Callable[[float], float], orders: Sequence[float]) -> float:
-    # Where the search begins: by default at order 8, else where the function of log(order - 1) is least of all orders.
+    # The start of the search: by default order 8, else the listed order at which the function of
+    # log(order - 1) is smallest.
     points = [
         math.log(order - 1.0) - 1e-15 * (1.0 + abs(math.log(order - 1.0))) for order in orders
     ]
@@ -358,9 +358,10 @@ def lossless_epsilon(rho: float, *, order: float, delta: float) -> float:
     if delta * order >= 1.0 - 1e-12 and Fraction(delta) * Fraction(order) >= 1:
         return max(0.0, up((rho + math.log1p(-delta)) + 8e-16 * (rho - math.log1p(-delta))))
     if not delta > LEAST_DELTA:
-        return math.inf  # the best p is no float: the use of one moment loses nothing to speak of
+        return math.inf  # the best p is no float; one moment is almost as good
     if delta * order >= 1.0 - 1e-6:
-        # So near to the corner the best point is not told from it; a smaller delta has a larger epsilon.
+        # The best point is too close to the corner to be distinguished from it; a smaller delta
+        # gives a larger, valid epsilon.
         return min(
             _inside(rho, order=order, delta=delta * (1.0 - share))
             for share in (0.0, 1e-12, 1e-9, 1e-6)
@@ -402,8 +403,8 @@ def estimated_epsilon(rho: float, *, order: float, delta: float) -> float:
 
 
 def _best(rho: float, order: float, delta: float) -> float:
-    # The log odds of the p where p - e^epsilon q is delta. One moment alone makes that p = order * delta, and the rest
-    # of G moves it up, mostly by little.
+    # The log odds of the p at which p - e^epsilon q is delta. With the first term of G alone that
+    # is p = order * delta; the second term increases it, usually by little.
     def excess(point: float) -> float:
         return _log_tangent_delta(_logistic(point), rho, order) - math.log(delta)
 
@@ -643,8 +644,8 @@ def _checked(promise: object) -> ConcentratedDP:
 def _at_remaining(
     promise: ConcentratedDP, delta: float, converted: Callable[[float, float], float]
 ) -> float:
-    """Return the conversion of rho at the delta beside that of the promise; 0 or inf where that
-    says all.
+    """Return the conversion of rho at the delta that remains after the guarantee's own; 0 or inf
+    where rho does not matter.
     """
     promise = _checked(promise)
     remaining = _remaining(promise, delta)
@@ -656,12 +657,13 @@ def _at_remaining(
 
 
 def _remaining(promise: ConcentratedDP, delta: float) -> float | None:
-    # The delta that remains for the concentrated part, rounded down; None where none does.
+    # The delta that remains for the concentrated part, rounded down; None if none remains.
     remaining = remaining_delta(check.probability("delta", delta), ((promise.delta, 1),))
     return None if remaining is None or remaining.lower < 0.0 else remaining.lower
 
 
-# Pure differential privacy, and what it implies under the other definitions: randomized response is the worst case.
+# Conversions of pure differential privacy to other definitions; randomized response is the worst
+# case.
 
 
 def pure_renyi(epsilon: float, *, order: float) -> float:

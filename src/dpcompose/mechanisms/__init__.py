@@ -1,4 +1,4 @@
-"""The building blocks: parameters, and the losses they have under an adjacency."""
+"""Mechanisms: their parameters, and the laws of their privacy losses under each adjacency."""
 
 from dpcompose.face import face
 

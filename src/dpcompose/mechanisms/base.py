@@ -29,13 +29,13 @@ class Mechanism(ComposablePart):
     """
 
     closed_form: ClassVar[bool] = False
-    """Whether its prices follow from its parameters by formulas, so that no search is needed to charge it."""
+    """Whether formulas give its costs from its parameters, so that charging needs no search."""
 
     covered: ClassVar[tuple[Adjacency, ...]] = tuple(Adjacency)
-    """The adjacencies under which losses are known, and what to do under the others."""
+    """The adjacencies under which losses are known; errors about others name `elsewhere`."""
     elsewhere: ClassVar[str] = ""
     not_sampled: ClassVar[tuple[str, str] | None] = None
-    """Why no losses are known on a sample, and what to do instead; None if they are."""
+    """The reason and remedy in errors if no losses on a Poisson sample are known; else None."""
 
     def _accept(self, adjacency: Adjacency) -> None:
         """Raise an UnsupportedError if no losses are known under `adjacency`."""
@@ -74,7 +74,7 @@ class Mechanism(ComposablePart):
             value = argument.value(self)
             if not argument.keyword:
                 stated.append(text_of(value))
-            elif value != argument.default and value != ():  # without a value: an empty tuple
+            elif value != argument.default and value != ():  # an empty tuple is left out
                 stated.append(f"{name}={text_of(value)}")
         return f"{type(self).__name__}({', '.join(stated)})"
 
@@ -100,12 +100,12 @@ class Mechanism(ComposablePart):
         return self if found == self else found
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return the amounts of `typed`, or None if no exact ones are stated."""
+        """Return the exact privacy amounts from the typed decimals, or None if there are none."""
         return None
 
     def _costlier(self) -> Mechanism:
-        """Return this mechanism, or an equal one, with every argument at the reading (double or
-        decimal) that costs more.
+        """Return this mechanism, or an equal one, with every argument as double or decimal,
+        whichever costs more.
         """
         values = {
             name: (argument.parameter, argument.value(self))
@@ -139,8 +139,7 @@ class Stated(Mechanism):
 
     holds_under: Adjacency
     event: ClassVar[tuple[str, Mapping[str, str | float]] | None] = None
-    """The event of dp_accounting that says the same under `holds_under`: its name, and for each of its fields the
-    parameter that it equals, or a number. With parameters alone it is also read back."""
+    """The name of the equal dp_accounting event, and for each field its parameter or number."""
 
     def _require(self, adjacency: Adjacency) -> None:
         """Raise an UnsupportedError unless `adjacency` is the one of the stated guarantee."""
@@ -187,7 +186,7 @@ class ContinuousNoise(Mechanism):
         default=None, metadata=declare(SENSITIVITY.optional())
     )
     noise_name: ClassVar[str]
-    """The field of the size."""
+    """The name of the field with the scale of the noise."""
 
     @property
     def _noise(self) -> float:
@@ -196,7 +195,7 @@ class ContinuousNoise(Mechanism):
 
     def __post_init__(self) -> None:
         noise: Any = self._noise
-        # Most mechanisms need no check and no conversion, and some come in thousands.
+        # A fast path, since there may be thousands of mechanisms and most need no conversion.
         plain = (
             self.replace_sensitivity is None
             and type(noise) is float
@@ -234,14 +233,14 @@ class ContinuousNoise(Mechanism):
         return self.sensitivity
 
     def _quotient(self, adjacency: Adjacency) -> Fraction:
-        """Return the exact sensitivity divided by the scale of the noise, at the readings that make
-        it larger.
+        """Return the exact sensitivity divided by the scale of the noise, each as double or
+        decimal, whichever makes it larger.
         """
         return quotient(self._noise, self.sensitivity, self.replace_sensitivity, adjacency)
 
     def _costlier(self) -> Self:
-        """Return this noise at the costlier readings; the replace sensitivity stays within twice
-        the sensitivity.
+        """Return this noise with every argument as double or decimal, whichever costs more; the
+        replace sensitivity stays within twice the sensitivity.
         """
         noise, one = smaller_reading(self._noise), larger_reading(self.sensitivity)
         two = self.replace_sensitivity

@@ -44,7 +44,7 @@ class Batches(Mechanism):
 
     sigma: float = field(metadata=declare(noise("1e-6", "1e11")))
     reach: ClassVar[int]
-    """How far one record moves the sum of its batch, at most."""
+    """The largest distance by which one record moves the sum of its batch."""
     not_sampled = (
         "its batches are drawn already, and no pair is known for a sample of them",
         "Gaussian(sigma).sampled(rate) draws each record",
@@ -59,8 +59,8 @@ class Batches(Mechanism):
         """Return the dominating pair, with attained pairs below it."""
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the noise without amplification, at the reading of sigma that costs
-        more.
+        """Return the exact privacy amounts of the noise without amplification by sampling, with
+        sigma as double or decimal, whichever costs more.
         """
         self._accept(adjacency)
         return TypedAmounts.gaussian(quotient(self.sigma, self.reach) ** 2)
@@ -236,8 +236,8 @@ class RandomAllocation(Mechanism):
         return _pairs(self.sigma, self.steps, self.selected)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the record's steps as if they were known, at the reading of sigma
-        that costs more.
+        """Return the exact privacy amounts of the record's steps as if these were known, with sigma
+        as double or decimal, whichever costs more.
         """
         self._accept(adjacency)
         square = self.selected * quotient(self.sigma, 1.0) ** 2

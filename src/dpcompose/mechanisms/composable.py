@@ -1,7 +1,7 @@
-"""The classes of everything whose privacy can be computed; the room `composition` supplies their
+"""Base classes of everything whose privacy can be computed; `dpcompose.composition` adds their
 operators and methods.
 
-Type checkers read the stub beside this file, which takes the classes from that room.
+Type checkers read the stub file, which imports the classes from there.
 """
 
 from __future__ import annotations

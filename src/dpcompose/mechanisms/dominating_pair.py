@@ -74,7 +74,7 @@ class DominatingPair(Mechanism):
             )
         outcomes = list(dict.fromkeys([*first, *second]))
         masses = [tuple(side.get(outcome, 0.0) for outcome in outcomes) for side in (first, second)]
-        # What the sums miss or exceed of one is omitted mass.
+        # The difference of each sum from 1 counts as omitted mass.
         omitted = max(abs(1 - math.fsum(side)) for side in masses)
         law = Atoms(masses[0], masses[1], omitted_mass=up(omitted) if omitted else 0.0)
         return cls(Pair(law, law.reverse), adjacency, f"DominatingPair of {len(outcomes)} atoms")
@@ -116,7 +116,7 @@ class DominatingPair(Mechanism):
                 )
             return Bound(low, high)
 
-        # The losses themselves: the profile is asked once, here, and need not be kept.
+        # The atoms are computed here, so the profile function need not be stored.
         above, below = AtomsOfProfile(enclosed, True).loss(), AtomsOfProfile(enclosed, False).loss()
         inside = Pair(below, below.reverse)
         return cls(
@@ -163,7 +163,8 @@ class DominatingPair(Mechanism):
             )
         if not all(one < two for one, two in pairwise(points)):
             raise DomainError("epsilon", points, "increasing numbers")
-        # A node a little to the right, where the profile is no larger; of two that are one in floats, the right one.
+        # Each epsilon is rounded up, where the profile is no larger; of two that become equal, the
+        # right one is kept.
         nodes: dict[float, float] = {0.0: 1.0}
         last = 1.0
         for each, value in zip(points, values, strict=True):
@@ -183,8 +184,8 @@ class DominatingPair(Mechanism):
             raise UnsupportedError(self.label, stated)
         if adjacency is not Adjacency.REPLACE or self.pair.symmetric:
             return ((self.pair, 1),)
-        # When a record is replaced, neither table is the one with the record: each use of the mechanism may have the
-        # pair in either order.
+        # When a record is replaced, neither data set is the one with the record, so each use of the
+        # mechanism may have the pair in either order.
         either = Envelope((self.pair.remove, self.pair.add))
         attained = self.pair.attained
         inside = (self.pair,) if attained else self.pair.attained_parts

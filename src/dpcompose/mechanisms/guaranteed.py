@@ -1,4 +1,6 @@
-"""Mechanisms known by their guarantee alone, and noise that the clients of a sum share."""
+"""Mechanisms known only by a guarantee, and discrete Gaussian noise distributed over the clients of
+a sum.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def _mu(name: str, value: Any) -> float:
 
 
 SMALLEST = 1e-9
-"""Below this epsilon the losses of a group are not put on a lattice."""
+"""Below this epsilon the losses of a group have too many lattice points to enumerate."""
 _VALUES = Parameter("numbers", lambda name, value: value)
 
 
@@ -63,8 +65,8 @@ class BlackBox(Stated):
         set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return epsilon and delta as written; for a group of two 2 epsilon, or None if delta is
-        above 0.
+        """Return epsilon and delta as the decimals that the user typed; twice epsilon for a group
+        of two, or None if delta is above 0.
         """
         epsilon, delta = exact(self.stated.epsilon), exact(self.stated.delta)
         if not self._doubled(adjacency):
@@ -76,8 +78,8 @@ class BlackBox(Stated):
         iterated twice.
         """
         if self._doubled(adjacency) and 0 < self.stated.epsilon < SMALLEST:
-            # The losses of a group lie on a lattice too fine for use; (2 epsilon, (1 + e^epsilon)
-            # delta) is above them.
+            # The losses of a group lie on a lattice with too many points; (2 epsilon, (1 +
+            # e^epsilon) delta) dominates them.
             delta = min(up(self.stated.delta * (2 + 4 * SMALLEST)), 1.0)
             return bounded_by(TwoPoint(2 * self.stated.epsilon, delta))
         if self._doubled(adjacency):
@@ -117,8 +119,8 @@ class Concentrated(Stated):
         set_fields(self, stated=stated, holds_under=values["holds_under"])
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return rho and delta as written; for a group of two 4 rho, or None if delta is above
-        0.
+        """Return rho and delta as the typed decimals; for a group of two 4 rho, or None if delta is
+        above 0.
         """
         rho, delta = exact(self.stated.rho), exact(self.stated.delta)
         if not self._doubled(adjacency):
@@ -248,7 +250,7 @@ class GaussianDP(Stated):
         self._state(mu=mu, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return mu squared from mu as written; of 2 mu for a group of two."""
+        """Return mu squared from the typed decimal of mu; from 2 mu for a group of two."""
         square = (exact(self.mu) * (2 if self._doubled(adjacency) else 1)) ** 2
         return TypedAmounts.gaussian(square)
 
@@ -301,10 +303,10 @@ def distributed_discrete_gaussian(
     # sigma^2, it is the discrete Gaussian of parameter V times a factor that varies by at most
     # e^tau, tau = sum over k < n of ln((1 + 2 theta_k) / (1 - 2 theta_k)), theta_k = sum over m >=
     # 1 of e^(-2 pi^2 m^2 sigma^2 k / (k + 1)): adding one more noise multiplies a Gaussian by a
-    # theta function of its place, which Poisson's formula bounds, and averages the factor so far. A
-    # discrete Gaussian has at most the moments of the continuous one, hence the Renyi divergence of
-    # order a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho = norm^2 / (2
-    # V) + dimension * tau.
+    # theta function of its position, which Poisson's formula bounds, and averages the factor so
+    # far. A discrete Gaussian has at most the moments of the continuous one, hence the Renyi
+    # divergence of order a > 1 at a shift s of a coordinate is at most tau + a s^2 / (2 V), and rho
+    # = norm^2 / (2 V) + dimension * tau.
     sigma, norm = check.positive("sigma", sigma), check.positive("norm", norm)
     granularity = check.positive("granularity", granularity)
     clients, dimension = (

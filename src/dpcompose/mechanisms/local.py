@@ -86,7 +86,7 @@ class RandomizedResponse(Stated):
             )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as written; 2 epsilon for a group of two."""
+        """Return epsilon as the typed decimal; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def laws(self, adjacency: Adjacency) -> Laws:
@@ -95,7 +95,8 @@ class RandomizedResponse(Stated):
         """
         doubled = self._doubled(adjacency)
         if (doubled or self.categories > 2) and 0 < self.stated < FINEST:
-            # A lattice this fine has too many points; the largest losses alone are above these.
+            # A lattice this fine has too many points; the two-point law with only the largest
+            # losses dominates.
             return bounded_by(TwoPoint(self.stated * (2 if doubled else 1)))
         if doubled:
             return alike(Chained(self.stated, 0.0, self.categories, steps=2))
@@ -246,7 +247,7 @@ class ShuffledReports(_Local):
         self._state(epsilon=epsilon, reports=reports, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as written: at delta 0, shuffling does not amplify."""
+        """Return epsilon as the typed decimal: at delta 0, shuffling does not amplify."""
         self._covered(adjacency)
         return TypedAmounts(exact(self.stated))
 

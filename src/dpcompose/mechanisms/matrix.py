@@ -162,8 +162,8 @@ class CorrelatedNoise(Mechanism):
         return bounded_by(above, Pair(below, below))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts at the upper end of the sensitivity and the reading of sigma that
-        costs more.
+        """Return the exact privacy amounts at the upper end of the sensitivity with sigma as double
+        or decimal, whichever costs more.
         """
         noise = min(exact(self.sigma), Fraction(self.sigma))
         square = (

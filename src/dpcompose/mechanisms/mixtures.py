@@ -36,7 +36,7 @@ from dpcompose.values import Adjacency, Bound, down
 MOST_SHIFTS = 1024
 _SEEN = 1e-250
 _OFF = 1e-12
-"""How far from 1 the sum of the weights may be, by rounding: what that may change is part of every answer."""
+"""The sum of the weights may differ from 1 by this much; its effect is included in every bound."""
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
@@ -158,7 +158,9 @@ class MixtureOfGaussians(_Mixture):
         )
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the largest shift, at the readings that cost more."""
+        """Return the exact privacy amounts of the largest shift, with each parameter as double or
+        decimal, whichever costs more.
+        """
         self._accept(adjacency)
         return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
 
@@ -230,7 +232,7 @@ class TruncatedPoisson(_Mixture):
         return 1.0 if self.batch == self.records else 2.0
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the amounts of the noise without amplification."""
+        """Return the exact privacy amounts of the noise without amplification by sampling."""
         self._accept(adjacency)
         return TypedAmounts.gaussian(quotient(self.sigma, self._reach) ** 2)
 
@@ -291,7 +293,8 @@ def mixture_pairs(sigma: float, shifts: tuple[float, ...], weights: tuple[float,
     error = abs(math.fsum(weights) - 1) + 4 * U
     choice = 1.0, tuple(mean / sigma for mean in means), tuple(total), error
     law = Mixture((choice,), infinite_error=lost)
-    # A shift that is left out changes nothing at positive losses if a smaller one of far more weight is there.
+    # A shift may be omitted without effect on positive losses if a smaller one has much more
+    # weight.
     seen = min(
         (mean for mean, weight in zip(means, total, strict=True) if weight >= _SEEN),
         default=math.inf,
@@ -316,7 +319,7 @@ def _capped(sigma: float, rate: float, records: int, batch: int) -> Pair:
     kinds = ((room.upper, rate, 1.0, 0.0), (full.upper, min(displaced, 1.0), 2.0, moved))
     for probability, weight, reach, error in kinds:
         if probability >= LEAST_WEIGHT:
-            # What is not exact about the weight of N(0, 1) is at most that of the other one.
+            # The error of the weight of N(0, 1) is at most that of the other weight.
             spread = error * max(1.0, weight / (1 - weight)) + 4 * U if weight < 1 else 0.0
             means, weights = (
                 ((0.0, reach / sigma), (1 - weight, weight))

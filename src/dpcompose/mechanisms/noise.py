@@ -62,7 +62,7 @@ class Gaussian(ContinuousNoise):
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return rho = mu^2 / 2 and mu^2 for mu = sensitivity / sigma, exact, with each parameter
-        at the reading that costs more.
+        as double or decimal, whichever costs more.
         """
         return TypedAmounts.gaussian(self._quotient(adjacency) ** 2)
 
@@ -129,8 +129,8 @@ class Laplace(ContinuousNoise):
     closed_form = True
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon = sensitivity / scale, exact, with each parameter at the reading that
-        costs more.
+        """Return epsilon = sensitivity / scale, exact, with each parameter as double or decimal,
+        whichever costs more.
         """
         return TypedAmounts(self._quotient(adjacency))
 
@@ -188,7 +188,7 @@ class Staircase(Stated):
         self._state(epsilon=epsilon, gamma=gamma, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts | None:
-        """Return epsilon as written; None if it is not the exact cost under `adjacency`."""
+        """Return epsilon as the typed decimal; None if it is not the exact cost under `adjacency`."""
         return TypedAmounts(exact(self.stated)) if adjacency is self.holds_under else None
 
     def laws(self, adjacency: Adjacency) -> Laws:
@@ -202,11 +202,12 @@ class Staircase(Stated):
             )
         fall = math.exp(-self.stated)
         if self.stated < SMALLEST:
-            # The largest losses alone: a pair above the one of the noise, which has smaller ones too.
+            # The two-point law with only the largest losses, which dominates the law of the noise.
             return bounded_by(TwoPoint(self.stated))
         gamma = 1 / (1 + math.exp(self.stated / 2)) if self.gamma is None else self.gamma
         scale = -math.expm1(-self.stated) / (2 * (gamma + fall * (1 - gamma)))
-        # What is left to 0, without cancellation; at the default 1 - 2 gamma is tanh(epsilon / 4).
+        # The mass of loss 0, without cancellation; at the default gamma, 1 - 2 gamma is
+        # tanh(epsilon / 4).
         apart = math.tanh(self.stated / 4) if self.gamma is None else 1 - 2 * gamma
         rest = scale * (fall * apart if apart > 0 else -apart)
         most = 0.5 + scale * min(gamma, 1 - gamma)
@@ -322,7 +323,9 @@ class DiscreteLaplace(_Integer):
     scale: float = field(metadata=declare(noise("1e-3", "1e9")))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return the L1 distance divided by the scale, exact, at the reading that costs more."""
+        """Return the L1 distance divided by the scale, exact, with each parameter as double or
+        decimal, whichever costs more.
+        """
         change = self._change_under(adjacency)
         distance = sum(abs(step) for step in (change if isinstance(change, tuple) else (change,)))
         return TypedAmounts(quotient(self.scale, float(distance)))
@@ -355,10 +358,11 @@ class DiscreteGaussian(_Integer):
     sigma: float = field(metadata=declare(noise("0.01", "1e9", response="unordered", reading=None)))
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return rho from the squared L2 distance, exact, at the reading that costs more.
+        """Return rho from the squared L2 distance, exact, with each parameter as double or decimal,
+        whichever costs more.
 
         Other answers use sigma as a double: with less noise the loss at an epsilon may be smaller,
-        so that neither reading costs more.
+        so that neither costs more in general.
         """
         change = self._change_under(adjacency)
         square = sum(step**2 for step in (change if isinstance(change, tuple) else (change,)))

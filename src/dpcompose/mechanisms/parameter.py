@@ -1,9 +1,9 @@
 """The parameters of mechanisms: each is declared once, as metadata of a field of its class.
 
 `sigma: float = field(metadata=declare(noise("1e-6", "1e11")))` states the role of a parameter, its
-domain, whether epsilon grows or falls with it, and which reading of a number costs more privacy.
-The constructor's checks, the repr, the text form, the costlier reading, the keys of a plan and the
-direction of a calibration follow from it.
+domain, whether epsilon grows or falls with it, and whether the double or the decimal of a number
+costs more privacy. The constructor's checks, the repr, the text form, the conservative reading
+(double or decimal), the keys of a plan and the direction of a calibration follow from it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Role = Literal[
     "noise", "sensitivity", "rate", "amount", "number", "count", "flag", "text", "change",
     "numbers", "rows", "participation", "adjacency", "mechanism",
 ]  # fmt: skip
-"""What a parameter is; a plan reads and writes it accordingly. A change is an integer, or one for each coordinate."""
+"""The role of a parameter in plans. A change is an integer, or one for each coordinate."""
 Response = Literal["increasing", "decreasing", "unordered"]
-"""How epsilon responds when a parameter grows; unordered: it falls in the large, but is not monotone."""
+"""How epsilon responds when a parameter grows; unordered: it is not monotone."""
 Reading = Literal["smaller", "larger"]
 Domain = Callable[[str, Any], Any]
-"""From the name and the value of an argument to the value that is stored; raises DomainError outside the domain."""
+"""Maps an argument's name and value to the value to store, or raises a DomainError."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Parameter:
         return dataclasses.replace(self, domain=check_unless_none)
 
     def costlier(self, value: Any) -> Any:
-        """Return the reading of a number, or of each number of a tuple, that costs more."""
+        """Return a number, or each number of a tuple, as double or decimal, whichever costs more."""
         if self.reading is None or value is None:
             return value
         if isinstance(value, tuple):
@@ -145,7 +145,7 @@ def noise(
         low: The smallest accepted scale, as text; empty if there is none.
         high: The largest accepted scale, as text.
         response: How epsilon responds when the scale grows.
-        reading: The reading of the number that costs more.
+        reading: Whether the smaller or the larger of the double and the decimal costs more.
     """
     domain = partial(_between, low=low, high=high) if low else check.positive
     return Parameter("noise", domain, response, reading)
@@ -215,7 +215,7 @@ def _unchanged(name: str, value: Any) -> Any:
 _UNDECLARED = Parameter("number", _unchanged)
 SENSITIVITY = Parameter("sensitivity", check.positive, "increasing", "larger")
 EPSILON = amount(at_most(1e5))
-"""An epsilon of at most 1e5 nats: beyond that nothing is promised in any useful sense."""
+"""An epsilon of at most 1e5 nats; larger ones are no useful guarantee."""
 DELTA = amount(check.probability, most=1.0)
 FLAG = Parameter("flag", check.flag)
 HOLDS_UNDER = Parameter("adjacency", partial(check.member, of=Adjacency))

@@ -21,8 +21,8 @@ class Part(ABC):
     """A part of a composition, hashable. A subclass states its laws or its Renyi curve; all else
     has a sound default.
 
-    The room `composition` supplies the losses that follow: `pairs`, `sampled_pairs`,
-    `group_losses`, `summed_pairs`.
+    `dpcompose.composition` adds the methods that compute losses from them: `pairs`,
+    `sampled_pairs`, `group_losses`, `summed_pairs`.
     """
 
     @property

@@ -186,7 +186,7 @@ class SelectionMoment:
     poisson: float
 
     def __call__(self, exponent: float) -> float:
-        # A divergence grows with its order, and the constant counts less at large ones.
+        # A divergence grows with its order, and the additive constant matters less at large orders.
         """Return an upper bound on the log moment at `exponent`."""
         others = [each for each in _EXPONENTS if each > exponent]
         return min(self._at(each) * (exponent / each) for each in (exponent, *others)) * _ROUNDING
@@ -236,7 +236,7 @@ def _gamma(tries: float, shape: float) -> tuple[float, float]:
         return 1.0, 1.0
     if shape == 1:
         return 1 / tries * (1 - 4 * UNIT_ROUNDOFF), tries * _ROUNDING
-    low, high = -40.0, -1e-9  # of ln gamma
+    low, high = -40.0, -1e-9  # bounds on ln gamma
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean(middle, shape) > tries else (low, middle)

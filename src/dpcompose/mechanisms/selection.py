@@ -85,7 +85,7 @@ class Exponential(Stated):
         self._state(epsilon=epsilon, holds_under=holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as written; 2 epsilon for a group of two."""
+        """Return epsilon as the typed decimal; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     def laws(self, adjacency: Adjacency) -> Laws:
@@ -168,8 +168,8 @@ class PermuteAndFlip(Stated):
         _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as written; 2 epsilon under replacement, which moves the scores at most
-        twice as far.
+        """Return epsilon as the typed decimal; 2 epsilon under replacement, which moves the scores
+        at most twice as far.
         """
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
@@ -231,7 +231,9 @@ class NoisyMax(ContinuousNoise):
         return 2 * min(reach, self.sensitivity) if adjacency is Adjacency.REPLACE else reach
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as an exact amount, each parameter at the reading that costs more."""
+        """Return epsilon as an exact amount, with each parameter as double or decimal, whichever
+        costs more.
+        """
         if not self.monotone:
             return TypedAmounts(2 * self._quotient(adjacency))
         once = self._quotient(Adjacency.ADD_REMOVE)
@@ -307,7 +309,7 @@ class AboveThreshold(Stated):
         _require_not_monotone(self.monotone, self.holds_under)
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
-        """Return epsilon as written; 2 epsilon for a group of two."""
+        """Return epsilon as the typed decimal; 2 epsilon for a group of two."""
         return TypedAmounts(exact(self.stated) * (2 if self._doubled(adjacency) else 1))
 
     @property

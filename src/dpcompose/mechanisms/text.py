@@ -134,6 +134,6 @@ def _value(node: ast.expr) -> Any:
                 **{str(keyword.arg): _value(keyword.value) for keyword in keywords}
             )
         case ast.Call() | ast.BinOp(op=ast.Add() | ast.Mult()):
-            return _composable(node)  # what a private selection runs
+            return _composable(node)  # the mechanism that a private selection runs
         case _:
             return ast.literal_eval(node)

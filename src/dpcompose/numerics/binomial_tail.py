@@ -62,6 +62,7 @@ def _tail(first: int, times: int, rate: float, side: int) -> Bound:
                 f"the tail of a binomial law of {times} trials",
                 "it has more than four million terms that matter",
             )
-    # A mass is off by a few U of every ratio before it; most of the sum is within the first terms.
+    # Each mass errs by a few units of roundoff for every ratio before it; most of the sum comes
+    # from the first terms.
     error = U * (16 + 8 * min(abs(at - first), times))
     return around(mass * total, relative=error + 1e-17, absolute=omitted * mass + 1e-300)

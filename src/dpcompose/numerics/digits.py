@@ -1,4 +1,6 @@
-"""The text of a number with an error: the error to two digits, the number to the same decimal."""
+"""The text of a number with its error: the error to two significant digits, the number to the same
+decimal.
+"""
 
 from __future__ import annotations
 

@@ -22,14 +22,16 @@ Complexes = NDArray[np.complexfloating[Any, Any]]
 ULPS = 4
 U = UNIT_ROUNDOFF
 _SMALL = 1e-2
-# So many entries of an array at once, and so many without a matrix product.
+# The number of array entries processed in one block, and the number up to which no matrix product
+# is used.
 _CHUNK, _SERIAL = 1 << 18, 1 << 15
-# Above that, a series is evaluated only where it is needed.
+# For arrays larger than this, a series is evaluated only at the entries that need it.
 _ONE_PASS = 1 << 11
-# Products of matrices below 2^16 multiplications are left to one thread by every BLAS; at 2^16 it wakes others.
+# Every BLAS computes matrix products of fewer than 2^16 multiplications in one thread; from 2^16 on
+# it may use more.
 _SINGLE_THREAD, _ROWS = (1 << 16) - 1, 16
 _DOT = 1 << 13
-# With fewer frequencies than that a grid saves nothing.
+# With fewer frequencies than this, splitting them as a grid saves nothing.
 _GRID, _FEW = 256, 32
 
 
@@ -64,7 +66,7 @@ def row_dots(x: Reals, y: Reals) -> Reals:
 
 
 def row_tops(x: Reals) -> Reals:
-    """The largest number of each row of `x`, as a column."""
+    """The maximum of each row of `x`, as a column."""
     return np.maximum.reduce(x, axis=-1, keepdims=True)
 
 

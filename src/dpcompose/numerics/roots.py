@@ -1,11 +1,13 @@
-"""Roots, minima and largest arguments of functions of one number; two of them are proved."""
+"""Roots, minima and largest arguments of functions of one variable; `walk` and `largest` return
+proved results.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-# Below e^-40 nothing is left of what is added to 1.
+# Numbers below e^-40 do not change 1 when added to it.
 _DEEPEST = 40.0
 
 
@@ -190,7 +192,8 @@ def parabolic_minimum(
             here, value = vertex, lowest
         step /= 4.0
         behind, ahead = function(here - step), function(here + step)
-        # Where it falls slowly and rises at once, several of these strides lie between the last two.
+        # If the function decreases slowly and then jumps up, the minimum may be several steps from
+        # the last two points.
         while min(behind, ahead) < value and abs(here) < limit:
             step = step if ahead <= behind else -step
             here, behind, value = here + step, value, min(behind, ahead)
@@ -199,7 +202,8 @@ def parabolic_minimum(
 
 
 def _vertex(behind: float, value: float, ahead: float) -> float:
-    # Where the parabola through (-1, behind), (0, value), (1, ahead) is least, if that lies between.
+    # The minimum of the parabola through (-1, behind), (0, value), (1, ahead), if it lies between
+    # -1 and 1.
     bend = behind - 2.0 * value + ahead
     place = (behind - ahead) / (2.0 * bend) if 0.0 < bend < math.inf else 0.0
     return place if -1.0 < place < 1.0 else 0.0

@@ -93,7 +93,7 @@ def calibrate(
     entry, parameter = plan.locate(key)
     varied = MECHANISMS[entry.kind].key(parameter)
     integer = varied.role == "count"
-    # Twice as far as the domain: the search itself reports where the domain ends.
+    # Twice the limits of the domain; the search itself finds where the domain ends.
     bracket = {"rate": (1e-12, 2.0), "delta": (1e-300, 2.0)}.get(parameter)
 
     def family(value: float) -> Composition:
@@ -118,11 +118,10 @@ def calibrate(
 
 
 Progress = Callable[[str, int, int], None]
-"""Called as progress(next step, steps done, steps in all)."""
+"""A callback, called as progress(next step, steps done, steps in all)."""
 
 FEW = 12
-"""The largest number of mechanisms for which `account` computes `Contribution.without` by default.
-"""
+"""The largest number of mechanisms for which `account` computes `Contribution.without`."""
 
 
 @dataclass(frozen=True)
@@ -292,7 +291,7 @@ def _useful(question: PlanQuestion, bound: Bound) -> bool:
 
 PRIOR, FALSE_POSITIVE_RATE = 0.5, 1e-3
 DECADES, STEPS = 6, 4
-"""False positive rates are drawn from 10^-6 to 1, four a decade."""
+"""False positive rates of a picture go from 10^-6 to 1, with four for each decade."""
 TOLERANCE = 1e-6
 
 
@@ -357,10 +356,7 @@ POINTS = 25
 STOPS = 10
 """The largest number of sizes at which the theorems are compared."""
 ENOUGH = 8
-"""The least common divisor of the numbers of runs at which growth is drawn inside the plan.
-
-A plan with a smaller one is drawn as it is repeated.
-"""
+"""A plan is drawn in parts if its runs have at least this common divisor, else repeated."""
 
 
 @dataclass(frozen=True)

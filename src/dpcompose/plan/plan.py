@@ -57,7 +57,7 @@ class PlanEntry:
             raise DomainError("kind", self.kind, choices(self.kind, MECHANISMS))
         check.times(self.times)
         mechanism = MECHANISMS[self.kind].build(**self._arguments())
-        # A sample of everybody is the mechanism itself.
+        # A Poisson sample of rate 1 is the whole data set.
         sampled = mechanism if self.rate is None or self.rate == 1 else mechanism.sampled(self.rate)
         object.__setattr__(self, "mechanism", sampled)
 
@@ -141,15 +141,14 @@ class PlanQuestion:
 LARGEST_FILE = 1_000_000
 """The largest plan file in bytes; ten thousand mechanisms fit."""
 LARGEST_INTEGER = 10**300
-"""The largest integer of a plan file: floats do not reach beyond, and Python refuses to print some.
-"""
+"""The largest integer of a plan file; floats end there, and Python does not print longer ones."""
 
 _TOP = ("delta", "epsilon", "adjacency", "mechanism")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The content of a plan file.
+    """The content of a plan file: mechanisms, a fixed epsilon or delta, and an adjacency.
 
     Args:
         entries: The mechanisms, with distinct names.
@@ -260,9 +259,8 @@ class Plan:
         """
         entry, parameter = self.locate(key)
         argument: Any = FORMS[parameter].read(parameter, value)
-        if (
-            parameter not in MECHANISMS[entry.kind].parameters
-        ):  # the rate of a sample, or how many times
+        # `rate` and `times` may belong to the entry instead of the mechanism.
+        if parameter not in MECHANISMS[entry.kind].parameters:
             changed = replace(entry, **{parameter: argument})
         else:
             given = dict(entry.parameters) | {parameter: argument}

@@ -350,8 +350,7 @@ COMMON = {
     "rate": Key("rate", "increasing", False),
     "times": Key("count", "increasing", False),
 }
-"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has its own `rate`.
-"""
+"""The keys of every kind; `rate` is that of a Poisson sample, unless the kind has its own."""
 _FORMS = {
     "change": Form(integers, array_text),
     "count": Form(integer),

@@ -1,15 +1,14 @@
-"""The proof engine: the expectation of `contour` in ball arithmetic, where every error is a theorem.
+"""Certified bounds on the expectation of `contour` in ball arithmetic, where every error is bounded
+by a theorem.
 
-Read it in this order:
+Read the files in this order:
 
-  ball         real and complex balls; the only file that knows the library;
-  moments      a measure as a family describes it: its moment generating function in balls;
-  normal       the normal measure;
+  ball         real and complex balls; only this file uses the library Arb;
+  moments      a measure, given by its moment generating function in balls; the normal measure;
   trapezoid    measures that are functions of a normal variable, by trapezoid sums in a strip;
-  plan         where a line runs, from the float engine: this proves nothing and need not;
-  line         the contour sum along it, with a bound on each error;
-  tail         the bound on the nodes left out;
-  halfway      the contour sum between the poles, where large losses are rare;
+  line         the position of the line (from floats, unproved), the contour sum along it, and
+               bounds on each error;
+  halfway      the contour sum on the line between the poles, for rare large losses;
   finite_sums  closed forms instead of a line: enumeration and residues;
   sum          the cheapest of these proofs for a sum of variables.
 """

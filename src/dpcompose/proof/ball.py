@@ -1,8 +1,9 @@
-"""Ball arithmetic: real and complex numbers known to within a radius that every operation carries along.
+"""Ball arithmetic: real and complex numbers with an error radius that every operation propagates.
 
-This is the one file that imports python-flint (the library Arb), and only when proof is asked for. A ball offers its
-own arithmetic and functions (`+`, `exp`, `expm1`, `log1p`, ...); a comparison is true only if it holds for all numbers
-in the balls. `crossing` finds where a decreasing function that is known by its brackets falls to a target.
+Only this file imports python-flint (the library Arb), and only when a proof is requested. Balls
+have their own arithmetic and functions (`+`, `exp`, `expm1`, `log1p`, ...); a comparison is true
+only if it holds for all numbers in the balls. `crossing` encloses the point where a decreasing
+function with certified values reaches a target.
 
 Reference: [Johansson2017, Section 2]
 """
@@ -30,12 +31,13 @@ else:
 
 @dataclass(frozen=True)
 class Field:
-    """Makes balls. Load it with `field()`; the working precision is that of the innermost `with field.precision(bits)`.
+    """Constructs balls at the working precision of the innermost `with field.precision(bits)`. Get
+    it from `ball_field()`.
 
     Args:
-        ball: A real ball from an exact number, or from a middle and a radius.
-        disc: A complex ball from its real and imaginary part.
-        polynomial: A polynomial with real balls for coefficients, from the constant one on.
+        ball: Makes a real ball from an exact number, or from a midpoint and a radius.
+        disc: Makes a complex ball from its real and imaginary part.
+        polynomial: Makes a polynomial from real balls as coefficients, the constant one first.
     """
 
     ball: type[Ball]
@@ -45,7 +47,7 @@ class Field:
     _context: FlintContext
 
     def precision(self, bits: int) -> AbstractContextManager[None]:
-        """Within this context balls carry that many binary digits."""
+        """Return a context in which balls have this many binary digits."""
         return self._context.workprec(bits)
 
     @property
@@ -54,42 +56,46 @@ class Field:
         return self._context.prec
 
     def exact(self, value: int | float) -> Ball:
-        """The ball of an exact number: a float is that very double."""
+        """Return the ball of an exact number; a float stands for exactly that double."""
         if value in (math.inf, -math.inf):
             return self.ball.pos_inf() if value > 0 else self.ball.neg_inf()
         return self.ball(value)
 
     @property
     def pi(self) -> Ball:
-        """The circle's half circumference."""
+        """The number pi."""
         return self.ball.pi()
 
     def between(self, lower: Ball, upper: Ball) -> Ball:
-        """A ball around every number from one to the other."""
+        """Return a ball that contains all numbers between these two."""
         return lower.union(upper)
 
     def padded(self, value: Disc, error: Ball) -> Disc:
-        """`value`, either part of it off by at most `error`."""
+        """Return `value` with both its real and its imaginary part widened by `error`."""
         around = error * self.ball(0, 1)
         return value + self.disc(around, around)
 
     def positive(self, value: Ball) -> Ball:
-        """`value`, known not to be negative, without the part of its ball below 0."""
+        """Return `value`, which is known to be nonnegative, without the part of its ball below 0."""
         return value if value >= 0 else value.nonnegative_part()
 
     def accuracy(self, value: Ball) -> int:
-        """How many binary digits of a real ball are right, relative to itself."""
+        """Return the number of correct binary digits of a real ball, relative to its size."""
         return value.rel_accuracy_bits()
 
     def powers(self, first: Disc, ratio: Disc, count: int) -> list[Disc]:
-        """first * ratio^j for j < count, each from two of half its degree: step by step radii would grow too much."""
+        """Return first * ratio^j for j < count, each power as a product of two of half its degree,
+        which keeps radii small.
+        """
         values = [self.disc(1), ratio]
         for j in range(2, count):
             values.append(values[j // 2] * values[j - j // 2])
         return [first * value for value in values[:count]]
 
     def power_sum(self, coefficients: Sequence[Disc]) -> Callable[[Disc], Disc]:
-        """The polynomial with these coefficients, the constant one first, in blocks as long as there are blocks."""
+        """Return the polynomial with these coefficients, the constant one first; it is evaluated
+        blockwise as a matrix product.
+        """
         columns = math.isqrt(max(len(coefficients) - 1, 0)) + 1
         rows = [
             list(coefficients[at : at + columns]) for at in range(0, len(coefficients), columns)
@@ -109,15 +115,17 @@ class Field:
     def products(
         self, left: Sequence[Sequence[Disc]], right: Sequence[Sequence[Disc]]
     ) -> list[Disc]:
-        """The entries of the product of two matrices, row by row."""
+        """Return the entries of the product of two matrices, row by row."""
         return (self._matrix(left) * self._matrix(right)).entries()
 
     def up(self, value: Ball) -> float:
-        """A float that is not below any number in the ball, the least one as a rule."""
+        """Return a float that is at least every number in the ball, usually the smallest such
+        float.
+        """
         return -self.down(-value) + 0.0
 
     def down(self, value: Ball) -> float:
-        """A float that is not above any number in the ball, the largest one as a rule."""
+        """Return a float that is at most every number in the ball, usually the largest such float."""
         low = value.lower()
         if not low > self.exact(-math.inf):
             return -math.inf
@@ -128,7 +136,7 @@ class Field:
 
 
 def ball_field() -> Field:
-    """The field of balls.
+    """Return the field of balls.
 
     Raises:
         MissingExtraError: If python-flint is not installed.
@@ -146,34 +154,41 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Crossing:
-    """The value is at least the target up to `lower`, at most the target from `upper` on."""
+    """Bounds on the crossing point: the function is at least the target up to `lower`, and at most
+    the target from `upper` on.
+    """
 
     lower: float
     upper: float
 
     @property
     def middle(self) -> float:
-        """Where the function about falls to the target; the finite end if the other one is not."""
+        """The midpoint, an estimate of the crossing point; the finite end if the other one is
+        infinite.
+        """
         return (self.lower + self.upper) / 2 if self.upper < math.inf else self.lower
 
 
 def crossing(
     curve: Bracketed, target: Ball, *, guess: float, rate: float, low: float, high: float
 ) -> Crossing:
-    """The crossing in [low, high], as narrow as the brackets allow.
+    """Return bounds on the point in [low, high] where a decreasing function reaches the target, as
+    narrow as its values allow.
 
     Args:
-        curve: The bracket of the function at a float.
-        target: The value that it falls to, > 0.
-        guess: Where it roughly does.
-        rate: Roughly the relative slope there, > 0.
+        curve: Returns certified bounds on the function at a float.
+        target: The value that the function reaches, > 0.
+        guess: An estimate of the crossing point.
+        rate: An estimate of the relative slope there, > 0.
         low: The lower end that is returned if none is proved.
         high: The upper end that is returned if none is proved; may be infinite.
     """
     seen: dict[float, tuple[Ball, Ball]] = {}
 
     def at(x: float) -> Point:
-        """x, log of the bracket's middle over the target (-inf if that is 0), and the bracket's relative width."""
+        """Return x, the logarithm of the bounds' midpoint over the target (-inf if that is 0), and
+        the relative width of the bounds.
+        """
         if x not in seen:
             seen[x] = curve(x)
         least, most = seen[x]
@@ -213,7 +228,9 @@ def crossing(
 def _around(
     at: Callable[[float], Point], x: float, rate: float, low: float, high: float
 ) -> tuple[Point, Point]:
-    """Two points, the function above the target at the first and below it at the second, as far as middles can tell."""
+    """Return two points with the function above the target at the first and below it at the second,
+    judged by midpoints.
+    """
     left = right = at(x)
     reach = 4.0 / rate
     step = min(max(1.1 * abs(left[1]) / rate, 4 * math.ulp(x)), reach)
@@ -225,7 +242,9 @@ def _around(
 
 
 def _narrowed(at: Callable[[float], Point], left: Point, right: Point) -> tuple[float, float]:
-    """Regula falsi, every third step a bisection: the crossing, and its error in x by the width of the bracket."""
+    """Return the crossing point by regula falsi with every third step a bisection, and its error
+    from the width of the bounds.
+    """
     for turn in range(120):
         (a, above, _), (b, below, _) = left, right
         if not (above > 0 > below and b - a > 2 * math.ulp(a)):

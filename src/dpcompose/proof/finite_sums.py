@@ -1,9 +1,11 @@
-"""g in closed form for sums of variables of few values, and of a finite sum of exponentials: in balls.
+"""Closed forms of the hockey-stick divergence g in balls, for sums of variables with few values,
+and for transforms that are finite sums of exponentials.
 
-Atoms are enumerated. Other moment generating functions are finite sums of e^(t shift) times a rational function, and
-so is their product. For the term constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order the integral
-(1 / 2 pi i) of term e^(-t x) / (t (t + 1)) over Re t > 0 vanishes if d = shift - x <= 0 (close to the right); else
-(close to the left) it is constant times the sum of the residues at 0, -1 and -1/2. They cancel: it takes balls of
+Sums of atoms are enumerated. Other moment generating functions are finite sums of e^(t shift) times
+a rational function, and so is their product. For the term constant e^(t shift) (t + 1)^after t^at
+(t + 1/2)^-order the integral (1 / 2 pi i) of term e^(-t x) / (t (t + 1)) over a line Re t > 0
+vanishes if d = shift - x <= 0 (the contour is closed on the right); else (closed on the left) it is
+constant times the sum of the residues at 0, -1 and -1/2. The residues cancel, so the balls need
 enough digits.
 """
 
@@ -20,9 +22,10 @@ from dpcompose.proof.moments import Factors, Term
 
 
 def states(factors: Factors) -> tuple[float, int]:
-    """The number of terms of the product of all moment generating functions, and their largest order.
+    """Return the number of terms of the product of all moment generating functions, and their
+    largest order.
 
-    The number is infinite where the product is no finite sum.
+    The number is infinite if the product is no finite sum.
     """
     count, order = 1.0, 0
     for moments, times in factors:
@@ -36,7 +39,7 @@ def states(factors: Factors) -> tuple[float, int]:
 
 
 def expanded(field: Field, factors: Factors) -> list[Term]:
-    """The terms of the product of all moment generating functions."""
+    """Return the terms of the product of all moment generating functions."""
     total = [Term(field.exact(1), field.exact(0))]
     for moments, times in factors:
         powers = list(_powers(field, moments.terms or (), times))
@@ -45,7 +48,7 @@ def expanded(field: Field, factors: Factors) -> list[Term]:
 
 
 def _powers(field: Field, terms: Sequence[Term], times: int) -> Iterator[Term]:
-    """The multinomial expansion of the sum of the terms, to that power."""
+    """Yield the multinomial expansion of a power of the sum of the terms."""
     if len(terms) == 1 or times == 0:
         yield _power(terms[0], times)
         return
@@ -78,11 +81,12 @@ def _product(one: Term, other: Term) -> Term:
 
 @dataclass(frozen=True)
 class Enumeration:
-    """g for a sum of atoms.
+    """The hockey-stick divergence g for a sum of variables with finitely many values, by
+    enumeration.
 
     Args:
-        field: Where balls come from.
-        atoms: The values of the sum: terms of order 0.
+        field: The field of balls.
+        atoms: The values of the sum with their masses, as terms of order 0.
     """
 
     field: Field
@@ -90,8 +94,9 @@ class Enumeration:
 
     @cached_property
     def _sums(self) -> tuple[list[Ball], list[Ball], list[Ball], Ball]:
-        """The middles of the places, falling; sums up to each of the masses, and of the masses times e^-place; twice
-        the largest radius."""
+        """The midpoints of the values, decreasing; partial sums of the masses, and of the masses
+        times e^-value; twice the largest radius of a value.
+        """
         masses, damped, radius = [self.field.exact(0)], [self.field.exact(0)], self.field.exact(0)
         ordered = sorted(self.atoms, key=lambda atom: atom.shift.mid(), reverse=True)
         for atom in ordered:
@@ -101,18 +106,19 @@ class Enumeration:
         return [atom.shift.mid() for atom in ordered], masses, damped, 2 * radius
 
     def value(self, x: Ball) -> Ball:
-        """g at an exact x."""
+        """Return the hockey-stick divergence g at an exact x."""
         places, masses, damped, radius = self._sums
         above, near = _count(places, x + radius), _count(places, x - radius)
         value = masses[above] - x.exp() * damped[above]
-        # Places that cannot be told from x: each adds at most its mass times their distance.
+        # Values that cannot be distinguished from x each add at most their mass times their
+        # distance from it.
         return value + (masses[near] - masses[above]) * (2 * radius).expm1() * self.field.ball(
             0.5, 0.5
         )
 
 
 def _count(falling: list[Ball], x: Ball) -> int:
-    """How many of the exact `falling` numbers are above x, as far as their order can tell."""
+    """Return how many of the decreasing exact numbers are certainly above x."""
     low, high = 0, len(falling)
     while low < high:
         middle = (low + high) // 2
@@ -122,24 +128,24 @@ def _count(falling: list[Ball], x: Ball) -> int:
 
 @dataclass(frozen=True)
 class Residues:
-    """The sum over terms of all the same order.
+    """The sum of the residues of terms that all have the same order.
 
     Args:
-        field: Where balls come from.
-        terms: They add up to M.
+        field: The field of balls.
+        terms: The terms, whose sum is M.
     """
 
     field: Field
     terms: list[Term]
 
     def value(self, x: Ball) -> Ball:
-        """g at an exact x."""
+        """Return the hockey-stick divergence g at an exact x."""
         total = self.field.exact(0)
         for term in self.terms:
             distance = term.shift - x
             if not distance <= 0:
                 value = term.constant * self._residues(term, distance)
-                # The integral is continuous in d, so where the sign of d is not known 0 is as good.
+                # The integral is continuous in d, so if the sign of d is unknown, 0 is included.
                 total += value if distance > 0 else value.union(self.field.exact(0))
         return total
 
@@ -155,7 +161,9 @@ class Residues:
 
     @remembered
     def _middle(self, after: int, at: int, order: int) -> Callable[[Ball], Ball]:
-        """d -> the coefficient of s^(order - 1) in (s + 1/2)^(after - 1) (s - 1/2)^(at - 1) e^(d s), a polynomial."""
+        """Return the function of d: the coefficient of s^(order - 1) in (s + 1/2)^(after - 1) (s -
+        1/2)^(at - 1) e^(d s), a polynomial.
+        """
         series = self._series(after - 1, 1, order) * self._series(at - 1, -1, order)
         series = series.truncate(order)
         factorial, values = self.field.exact(1), list[Ball]()
@@ -165,7 +173,7 @@ class Residues:
         return self.field.polynomial(values)
 
     def _series(self, power: int, sign: int, length: int) -> Polynomial:
-        """(s + sign / 2)^power to that many coefficients, power >= -1."""
+        """Return `length` coefficients of (s + sign / 2)^power, power >= -1."""
         if power < 0:
             return self.field.polynomial(
                 [2 * sign * (-2 * sign) ** degree for degree in range(length)]

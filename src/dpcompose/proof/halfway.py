@@ -1,14 +1,19 @@
-"""g(x) = E[(1 - e^(x - L))_+] on the line Re t = -1/2, halfway between the poles: no moment above 0 is asked for.
+"""Bounds on g(x) = E[(1 - e^(x - L))_+] from the line Re t = -1/2, halfway between the poles 0 and
+-1; no moment of positive order is needed.
 
-For L = log dP/dQ with P and Q of the same support, M(-1/2 + iu) is the transform of the measure sqrt(P Q), of mass at
-most 1, and M(0) = M(-1) = 1. On this line 1 / (t (t + 1)) belongs to -min(1, e^(-y)): g(x) = 1 - G(x) with
-  G(x) = E min(1, e^(x - L)) = (e^(x / 2) / 2 pi) times the integral of M(t) e^(-iux) / (u^2 + 1/4) du.
-By Poisson's formula the trapezoid of step h, W = 2 pi / h, is the sum over integers n of e^(-n W / 2) G(x + n W), where
+For L = log dP/dQ with P and Q of the same support, M(-1/2 + iu) is the transform of the measure
+sqrt(P Q), of mass at most 1, and M(0) = M(-1) = 1. On this line 1 / (t (t + 1)) is the transform of
+-min(1, e^(-y)), so g(x) = 1 - G(x) with
+  G(x) = E min(1, e^(x - L)) = (e^(x / 2) / 2 pi) times the integral of M(t) e^(-iux) / (u^2 + 1/4)
+  du.
+By Poisson's formula the trapezoid sum of step h, W = 2 pi / h, is the sum over integers n of e^(-n
+W / 2) G(x + n W), where
   G(x + n W) = 1 - g(x + n W) for n > 0,   G(x + n W) = e^(x + n W) (1 - g'(-x - n W)) for n < 0,
-g' being that of the other order, (Q, P). With c = 1 / (e^(W / 2) - 1) the trapezoid is G(x) + (1 + e^x) c - R,
+with g' that of the reverse order, (Q, P). With c = 1 / (e^(W / 2) - 1) the trapezoid sum is G(x) +
+(1 + e^x) c - R,
   0 <= R <= c (g(x + W) + e^x g'(W - x)),
-and g(x + W) is at most g(x), at most Chernoff's bound. What is known exactly needs no long period: where large losses
-are rare, a few hundred nodes are enough.
+and g(x + W) is at most g(x), at most Chernoff's bound. The exact part of the aliases needs no long
+period, so if large losses are rare, a few hundred nodes suffice.
 """
 
 from __future__ import annotations
@@ -26,21 +31,21 @@ from dpcompose.proof.moments import Factors, kernel_peak, log_moment, summed
 
 ORDER = -0.5
 _NEAR = 0.125
-"""How far from it the tilted variance is looked at."""
+"""The distance of the exponents by which the tilted variance is estimated."""
 _ORDERS = [2.0 ** (exponent / 3) for exponent in range(-3, 42)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HalfwayLine:
-    """A line with its nodes, ready to be summed at any x.
+    """A line with its nodes, from which the hockey-stick divergence g can be bounded at any x.
 
     Args:
-        field: Where balls come from.
+        field: The field of balls.
         step: The distance of the nodes.
-        main: The nodes' terms at x = 0, as a polynomial in e^(-i step x).
-        tail: A bound on the nodes left out, to be multiplied by e^(x / 2).
-        chernoff: Bounds g of the order asked for, and of the other.
-        nodes: How many nodes there are.
+        main: The terms of the nodes at x = 0, as a polynomial in e^(-i step x).
+        tail: A bound on the sum over omitted nodes, to be multiplied by e^(x / 2).
+        chernoff: The Chernoff bounds on g of this order of the pairs, and of the reverse.
+        nodes: The number of nodes.
     """
 
     field: Field
@@ -52,7 +57,7 @@ class HalfwayLine:
     name = "line halfway between the poles"
 
     def enclosure(self, x: Ball) -> Enclosure:
-        """The two-sided value of g(x), x exact."""
+        """Return bounds on the hockey-stick divergence g(x), x exact."""
         half, zero = (x / 2).exp(), self.field.exact(0)
         period = 2 * self.field.pi / self.step
         share = 1 / (period / 2).expm1()
@@ -72,17 +77,19 @@ class HalfwayLine:
 
 @dataclass(frozen=True)
 class Chernoff:
-    """M(l) e^(-l x) l^l / (1 + l)^(1 + l) at several l, for a sum of variables of mass 1."""
+    """The Chernoff bound M(l) e^(-l x) l^l / (1 + l)^(1 + l) at several l, for a sum of variables
+    of mass 1. M is the moment generating function.
+    """
 
     field: Field
     factors: Factors
 
     def order(self, x: float) -> float:
-        """Where the bound is least."""
+        """Return the l with the smallest bound at x."""
         return min(self._logs, key=lambda row: float(row[1].mid()) - row[0] * x)[0]
 
     def bound(self, x: Ball) -> Ball:
-        """At least g(x)."""
+        """Return an upper bound on the hockey-stick divergence g(x)."""
         if x >= summed(self.field, self.factors, lambda moments: moments.largest):
             return self.field.exact(0)
         best = self.field.exact(0)
@@ -108,12 +115,12 @@ class Chernoff:
 
 @dataclass(frozen=True)
 class Halfway:
-    """The lines at -1/2 of a sum of variables, each of which is known in the other order too.
+    """The lines at -1/2 of a sum of variables whose reverses are all known.
 
     Args:
-        field: Where balls come from.
+        field: The field of balls.
         factors: The variables with their counts, enclosed at the working precision.
-        digits: Minus the logarithm of the relative width that errors may have.
+        digits: Minus the logarithm of the relative width that errors may cause.
     """
 
     field: Field
@@ -130,9 +137,10 @@ class Halfway:
             return Chernoff(self.field, ours), Chernoff(self.field, theirs)
 
     def line_for(self, x: float, goal: float, *, most_nodes: int) -> tuple[HalfwayLine, int] | None:
-        """The line for g near x, and its binary digits, placed anew where g turns out to be far below `goal`.
+        """Return the line for the hockey-stick divergence g close to x, and its precision in bits;
+        it is placed again if g turns out far below `goal`.
 
-        None if it takes too many nodes.
+        None if it needs too many nodes.
         """
         while True:
             bits = self.bits(x, goal)
@@ -146,7 +154,9 @@ class Halfway:
             goal = upper
 
     def line(self, x: float, goal: float, *, most_nodes: int) -> HalfwayLine | None:
-        """The line for a g of about `goal`, at the working precision; None if it takes too many nodes."""
+        """Return the line for a hockey-stick divergence g of about `goal`, at the working
+        precision; None if it needs too many nodes.
+        """
         need, period = self.digits - math.log(goal), self._period(x, goal)
         tail = TailBound(self.field, self.factors(), ORDER, self._variance, 64.0)
         enough = (self.field.exact(-need - max(x, 0.0) / 2)).exp()
@@ -157,7 +167,9 @@ class Halfway:
         return self._drawn(step, math.ceil(last / float(step)) + 2, tail, enough)
 
     def order(self, x: float) -> float:
-        """Roughly the relative slope of g at x: the order of the best Chernoff bound."""
+        """Return the order of the best Chernoff bound, an estimate of the relative slope of the
+        hockey-stick divergence g at x.
+        """
         return self._chernoff[0].order(x)
 
     def _drawn(self, step: Ball, count: int, tail: TailBound, enough: Ball) -> HalfwayLine:
@@ -177,7 +189,9 @@ class Halfway:
         )
 
     def bits(self, x: float, goal: float) -> int:
-        """Binary digits that absolute errors, powers and the short period cost."""
+        """Return the working precision in bits; it covers absolute errors, powers and the short
+        period.
+        """
         copies = sum(times for _, times in self._chernoff[0].factors)
         lost = (
             self.digits - math.log(goal) + max(x, 0.0) - math.log(min(self._period(x, goal), 1.0))
@@ -185,7 +199,7 @@ class Halfway:
         return math.ceil(lost / math.log(2)) + 2 * copies.bit_length() + 40
 
     def _period(self, x: float, goal: float) -> float:
-        """The shortest period whose aliases are small enough."""
+        """Return the shortest period whose aliases are small enough."""
         ours, theirs = self._chernoff
         period = 2 * (self.digits - math.log(goal) + max(x, 0.0) + 2)
         while True:
@@ -202,7 +216,7 @@ class Halfway:
 
     @cached_property
     def _variance(self) -> float:
-        """About the variance of the sum under sqrt(P Q)."""
+        """An estimate of the variance of the sum under sqrt(P Q)."""
         total = 0.0
         with self.field.precision(96):
             for moments, times in self.factors():
@@ -214,6 +228,6 @@ class Halfway:
 
 
 def halfway(field: Field, factors: Callable[[], Factors], digits: float) -> Halfway | None:
-    """The lines at -1/2, if every variable has them."""
+    """Return the lines at -1/2, if every variable has a reverse; else None."""
     row = all(moments.reverse is not None for moments, _ in factors())
     return Halfway(field, factors, digits) if row else None

@@ -1,27 +1,25 @@
-"""g(x) = E[(1 - e^(x - L))_+] for a sum of independent variables, in ball arithmetic: every error is a theorem.
+"""Bounds on g(x) = E[(1 - e^(x - L))_+] for a sum of independent variables, in ball arithmetic.
 
-Where a line for a proof should run: its order, period, last frequency and smoothing, from the float engine.
-
-Nothing here is proved and nothing need be: every line gives a valid enclosure, and these choices only decide how
-narrow it is.
-
-A bound on the tail of a vertical line, the sum over all nodes beyond a frequency, in ball arithmetic.
-
-For one variable phi(u) = M(order + iu) / M(order) and f = |phi|^2. Two bounds hold from an edge to the next: the
-variable's own, which holds for ever after, and that from the values at the two edges: f is the characteristic function
-of a symmetrized variable of variance 2 v, so |f''| <= 2 v, and on a block of width D it is at most
-max(f at its ends) + v D^2 / 4. The tilted variance is bounded by l^2 <= 2 (cosh(h l) - 1) / h^2:
-v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
-
-The formulas are those of `contour`. For t = order + iu the trapezoid sum of M(t) e^(-t x) / (t (t + 1)) with period W
-is exactly the sum over integers n of e^(order n W) g(x + n W), all terms nonnegative. Here M comes in balls that
-contain it, the sum is evaluated in balls, and
+The formulas are those of `contour`. For t = order + iu the trapezoid sum of M(t) e^(-t x) / (t (t +
+1)) with period W is exactly the sum over integers n of e^(order n W) g(x + n W), whose terms are
+all nonnegative. Here M is enclosed in balls, the sum is evaluated in balls, and
 
   the terms n < 0 are at most M(0) e^(-order W |n|);
-  those n > 0 are at most M(l) e^(-l x) l^l / (1 + l)^(1 + l) e^(-(l - order) n W) at any l > order;
-  the nodes left out are bounded by `TailBound`;
-  a Gaussian of variance s^2, if one is added, raises g by at most the expectation of s^2 e^(-y / 2) n_s(y) at
-  y = L - x, whose transform is s^2 e^(s^2 / 8) e^(s^2 t (t + 1) / 2) M(t).
+  the terms n > 0 are at most M(l) e^(-l x) l^l / (1 + l)^(1 + l) e^(-(l - order) n W) at any l >
+  order;
+  the omitted nodes are bounded by `TailBound`;
+  a Gaussian of variance s^2, if one is added, raises g by at most the expectation of s^2 e^(-y / 2)
+  n_s(y) at y = L - x, whose transform is s^2 e^(s^2 / 8) e^(s^2 t (t + 1) / 2) M(t).
+
+`LinePlan` states the line's order, period, last frequency and smoothing, computed in floats. None
+of these needs a proof: every line gives valid bounds, and the choice only affects their width.
+
+`TailBound` bounds the sum over all nodes beyond a frequency. For one variable let phi(u) = M(order
++ iu) / M(order) and f = |phi|^2. Two bounds hold from one edge to the next: the variable's own,
+which holds for all larger u, and one from the values at the two edges: f is the characteristic
+function of a symmetrized variable of variance 2 v, so |f''| <= 2 v, and on a block of width D it is
+at most max(f at its ends) + v D^2 / 4. The tilted variance v is bounded by means of l^2 <= 2
+(cosh(h l) - 1) / h^2: v <= (2 / h^2) (sqrt(M(order + h) M(order - h)) / M(order) - 1).
 
 Reference: [ZhuDongWang2022, Theorem 10]
 """
@@ -48,22 +46,22 @@ from dpcompose.proof.ball import Ball, Disc, Field
 from dpcompose.proof.moments import BallLattice, Factors, Moments, kernel_peak, multiplied, summed
 
 FINE = 43.0
-# Balls have digits to spare: a line may lose e^12 of them for a shorter period.
+# Balls can have extra digits, so a line may lose a factor e^12 of accuracy for a shorter period.
 _LOSS = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinePlan:
-    """A line.
+    """The parameters of a line.
 
     Args:
-        order: Its real part, a float of few digits.
+        order: The real part of the line, a float of few digits.
         period: W = 2 pi / step.
         beyond: An order from which the aliases above x are bounded; None if there are none.
         last: The frequency at which the nodes end.
-        smoothing: The standard deviation of the Gaussian that is added; 0 if none is.
+        smoothing: The standard deviation of the added Gaussian; 0 if there is none.
         variance: The tilted variance.
-        error: The part of M(order) that may be left out.
+        error: The part of M(order) that may be omitted.
         magnitude: log2 of the largest exponent that occurs.
     """
 
@@ -87,19 +85,21 @@ def plan(
     falling: bool = True,
     last: float | None = None,
 ) -> LinePlan | None:
-    """The line for g near x, to e^-`digits` where |M| falls by itself, else smoothed, to `tolerance` if nodes suffice.
+    """Return the line for the hockey-stick divergence g close to x: to precision e^-`digits` if |M|
+    decays, else smoothed, to `tolerance` if there are enough nodes. M is the moment generating
+    function.
 
     Args:
         transform: The variable.
-        x: Where g is wanted.
-        tolerance: The relative width at which smoothing may stop.
-        digits: Minus the logarithm of the relative width that all other errors may have.
-        most_nodes: How many nodes a line may have, if it is not one over a lattice.
-        falling: Whether |M| may be taken to fall by itself.
-        last: The frequency by which it does so, if that is known.
+        x: The point at which g is wanted.
+        tolerance: The relative width that suffices for the smoothing.
+        digits: Minus the logarithm of the relative width that all other errors may cause.
+        most_nodes: The largest number of nodes, except on a lattice.
+        falling: Whether |M| may be assumed to decay.
+        last: The frequency by which it has decayed, if known.
 
     Returns:
-        None where no saddle point can be found.
+        None if no saddle point is found.
     """
     saddle_point = saddle_for_value(transform, x)
     log_m, first, variance = transform.cumulants(saddle_point)
@@ -155,7 +155,9 @@ def plan(
 
 
 def _end(transform: Transform, placement: Placement, error: float) -> float | None:
-    """The first frequency beyond which |M| / u^2 integrates to less than pi `error`, as far as floats can tell."""
+    """Return the first frequency beyond which |M| / u^2 integrates to less than pi `error`,
+    computed in floats without proof. M is the moment generating function.
+    """
     error *= math.pi
     start = math.sqrt(2 * max(-math.log(error) - 3.0, 1.0) / placement.variance) * 0.8
     edges = max(start, 2 * placement.step) * 1.2 ** np.arange(60)
@@ -172,15 +174,16 @@ _STRIDES = (0, 2, 5, 9, 14, 20, 27, 35, 44)
 
 @dataclass(frozen=True)
 class TailBound:
-    """The far part of the line through `order` for a sum of independent variables, relative to M(order).
+    """Bounds on the outer part of the line through `order` for a sum of independent variables,
+    relative to the moment generating function M(order).
 
     Args:
-        field: Where balls come from.
+        field: The field of balls.
         factors: The variables with their counts.
         order: The real part of the line.
-        variance: Roughly the tilted variance of the sum: decides widths, bounds nothing.
+        variance: An estimate of the tilted variance of the sum; it only affects widths.
         magnitude: log2 of the largest exponent that occurs.
-        circle: Whether the line is a circle, so that only frequencies up to half of it matter.
+        circle: Whether M is periodic along the line, so that only half a period matters.
     """
 
     field: Field
@@ -191,12 +194,13 @@ class TailBound:
     circle: bool = False
 
     def beyond(self, edge: Ball, step: Ball, enough: Ball) -> Ball:
-        """A bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u = edge, edge + step, ...
+        """Return a bound on step times the sum of |M(order + iu)| / (M(order) u^2) over nodes u =
+        edge, edge + step, ... M is the moment generating function.
 
         Args:
             edge: The first node.
             step: The distance of the nodes.
-            enough: A value that need not be improved on.
+            enough: A value that need not be improved.
         """
         with self.field.precision(self._bits):
             last, stride = self.field.exact(math.inf), 0
@@ -210,7 +214,9 @@ class TailBound:
             )
 
     def reach(self, enough: Ball, *, limit: float) -> float | None:
-        """The first frequency up to `limit`, by quarters, from which the variables' own bounds leave `enough`."""
+        """Return the first frequency up to `limit`, in factors of 5/4, from which the variables'
+        own bounds leave at most `enough`.
+        """
         with self.field.precision(self._bits):
             frequency = 1.0 / math.sqrt(self.variance)
             while frequency <= limit:
@@ -221,7 +227,9 @@ class TailBound:
         return None
 
     def within(self, edges: Sequence[Ball]) -> list[Ball]:
-        """For each edge but the last, a bound on |M(order + iu)| / M(order) from there to the next."""
+        """Return for each edge except the last a bound on |M(order + iu)| / M(order) up to the next
+        edge. M is the moment generating function.
+        """
         with self.field.precision(self._bits):
             total = [self.field.exact(0)] * (len(edges) - 1)
             for index, (_, times) in enumerate(self.factors):
@@ -236,13 +244,13 @@ class TailBound:
         return total
 
     def _envelope(self, edge: Ball) -> Ball:
-        """log of a bound that holds from `edge` on."""
+        """Return the logarithm of a bound that holds from `edge` on."""
         terms = zip(self._decays, self.factors, strict=True)
         return sum((times * decay(edge).log() for decay, (_, times) in terms), self.field.exact(0))
 
     @property
     def _bits(self) -> int:
-        """Digits enough to tell each |phi| from 1 as far as its power matters."""
+        """The precision that distinguishes each |phi| from 1 as far as its power matters."""
         return min(
             self.field.bits,
             64 + sum(times for _, times in self.factors).bit_length() + math.ceil(self.magnitude),
@@ -255,7 +263,7 @@ class TailBound:
         return [moments.decay(self.order) for moments, _ in self.factors]
 
     def _squares(self, index: int, edges: Sequence[Ball]) -> list[Ball]:
-        """Bounds on f of one variable between the edges."""
+        """Return bounds on f of one variable between the edges."""
         moments, times = self.factors[index]
         whole = moments.real(self.order)
         values = [(abs(value) / whole) ** 2 for value in moments.at(self.order, edges)]
@@ -267,9 +275,10 @@ class TailBound:
         return bounds
 
     def _variance(self, moments: Moments, times: int, whole: Ball) -> Ball:
-        """An upper bound on the tilted variance, by the first h that cannot be halved with profit.
+        """Return an upper bound on the tilted variance, from the first h for which halving it
+        brings no improvement.
 
-        It is infinite where order - h and order + h are no floats.
+        It is infinite if order - h or order + h is no float.
         """
         best = self.field.exact(math.inf)
         move = shortened(min(abs(self.order) / 2, 0.3 / math.sqrt(self.variance / times)), bits=12)
@@ -286,7 +295,9 @@ class TailBound:
 
 
 class Enclosure(NamedTuple):
-    """lower <= g(x) <= upper, and the part of the width that each source of error adds, absolute."""
+    """Lower and upper bound on the hockey-stick divergence g(x), and the absolute width that each
+    source of error adds.
+    """
 
     lower: Ball
     upper: Ball
@@ -298,25 +309,25 @@ class Enclosure(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProvedLine:
-    """A line with its nodes, ready to be summed at any x.
+    """A line with its nodes, from which the hockey-stick divergence g can be bounded at any x.
 
     Args:
-        field: Where balls come from.
-        order: Its real part.
+        field: The field of balls.
+        order: The real part of the line.
         step: The distance of the nodes.
-        main: The nodes' terms at x = 0, as a polynomial in e^(-i step x): for a lattice without the part that e^x
-            multiplies.
-        tail: A bound on the nodes left out, to be multiplied by e^(-order x).
+        main: The terms of the nodes at x = 0, as a polynomial in e^(-i step x); for a lattice,
+            without the part that is multiplied by e^x.
+        tail: A bound on the sum over omitted nodes, to be multiplied by e^(-order x).
         mass: M(0).
-        whole: M(order), raised by the smoothing.
-        outer: An order and M there, raised by the smoothing, for the aliases above x.
-        largest: No alias above this value.
-        nodes: How many nodes there are.
-        name: The quadrature rule.
-        other: The part of a lattice's terms that e^x multiplies, or None.
-        grid: The lattice, if the sum is one over a lattice.
-        bump: The terms of the smoothing gap, or None.
-        bump_tail: `tail` for the smoothing gap, or None.
+        whole: M(order), including the smoothing.
+        outer: A larger order and M at it, including the smoothing, for the aliases above x.
+        largest: Aliases above this value are 0.
+        nodes: The number of nodes.
+        name: The name of the quadrature rule.
+        other: For a lattice, the part of the terms that is multiplied by e^x; else None.
+        grid: The lattice of the sum; None if there is none.
+        bump: The terms of the smoothing gap; None without smoothing.
+        bump_tail: `tail` for the smoothing gap; None without smoothing.
     """
 
     field: Field
@@ -336,7 +347,7 @@ class ProvedLine:
     bump_tail: Ball | None = None
 
     def enclosure(self, x: Ball) -> Enclosure:
-        """The two-sided value of g(x), x exact."""
+        """Return bounds on the hockey-stick divergence g(x), x exact."""
         exact = self.field.exact
         anchor, anchor_error = (x, exact(0)) if self.grid is None else self._anchor(x)
         turn = self.field.disc(0, -self.step * anchor).exp()
@@ -356,7 +367,9 @@ class ProvedLine:
         )
 
     def _anchor(self, x: Ball) -> tuple[Ball, Ball]:
-        """The first lattice point above x, and the error if x cannot be told from it: its term nearly vanishes."""
+        """Return the first lattice point above x, and an error if x cannot be distinguished from
+        it; its term is nearly 0.
+        """
         assert self.grid is not None
         spacing, offset = self.grid.spacing, self.grid.offset
         index = math.ceil(float(((x - offset) / spacing).mid()))
@@ -370,7 +383,7 @@ class ProvedLine:
         return anchor, self.whole * (-self.order * anchor).exp() * (abs(anchor - x)).expm1().upper()
 
     def _aliases(self, x: Ball) -> Ball:
-        """A bound on the terms n != 0."""
+        """Return a bound on the terms n != 0."""
         period = 2 * self.field.pi / self.step
         total = self.mass / (self.order * period).expm1()
         if x + period >= self.largest:
@@ -383,7 +396,7 @@ class ProvedLine:
 
 
 def draw(field: Field, factors: Factors, plan: LinePlan) -> ProvedLine:
-    """The line of that plan, at the working precision."""
+    """Return the line with these parameters, evaluated at the working precision."""
     grid = _grid(field, factors)
     if grid is not None:
         return _periodic(field, factors, plan, grid)
@@ -396,7 +409,7 @@ def draw(field: Field, factors: Factors, plan: LinePlan) -> ProvedLine:
 def _direct(
     field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]
 ) -> ProvedLine:
-    """The line of L itself."""
+    """Return the line of L without smoothing."""
     main = list[Disc]()
     for j, power in enumerate(powers):
         t = field.disc(plan.order, step * j)
@@ -413,7 +426,7 @@ def _direct(
 def _mollified(
     field: Field, factors: Factors, plan: LinePlan, step: Ball, powers: list[Disc]
 ) -> ProvedLine:
-    """The line of L + Z, Z a Gaussian, and the bump that bounds the gap."""
+    """Return the line of L + Z, Z Gaussian, with the bump terms that bound the gap."""
     smoothing = field.exact(plan.smoothing)
     gap = smoothing**2 * (smoothing**2 / 8).exp()
     main, bump = list[Disc](), list[Disc]()
@@ -439,7 +452,9 @@ def _mollified(
 
 
 def _periodic(field: Field, factors: Factors, plan: LinePlan, grid: BallLattice) -> ProvedLine:
-    """The finite sum over the circle that the line is for a lattice, without the nodes from `last` on if that pays."""
+    """Return the finite sum over one period for a lattice, without the nodes from `last` on if that
+    is cheaper.
+    """
     spacing = grid.spacing
     half = max(1, math.ceil(plan.period / float(spacing.mid()) / 2))
     step = 2 * field.pi / (spacing * (2 * half + 1))
@@ -477,7 +492,7 @@ def _proved(
     whole: Ball,
     tail: Ball,
 ) -> ProvedLine:
-    """The line of these terms, with the bounds that every rule needs."""
+    """Return the line with these terms and the bounds that every rule needs."""
     return ProvedLine(
         field=field,
         order=plan.order,
@@ -494,7 +509,9 @@ def _proved(
 
 
 def _outer(field: Field, factors: Factors, plan: LinePlan) -> tuple[float, Ball] | None:
-    """The order that bounds the aliases above x, and M there, raised by the smoothing."""
+    """Return the order that bounds the aliases above x, and the moment generating function M at it,
+    including the smoothing.
+    """
     if plan.beyond is None:
         return None
     smoothing = field.exact(plan.smoothing)
@@ -507,7 +524,9 @@ def _outer(field: Field, factors: Factors, plan: LinePlan) -> tuple[float, Ball]
 def _omitted(
     field: Field, factors: Factors, plan: LinePlan, step: Ball, first: int, half: int
 ) -> Ball:
-    """A bound on step / pi times the sum of |M| / M(order) over the nodes from `first` to `half`."""
+    """Return a bound on step / pi times the sum of |M| / M(order) over the nodes from `first` to
+    `half`. M is the moment generating function.
+    """
     wide = 0.6 / math.sqrt(plan.variance / factors[0][1]) / float(step.mid())
     indices = [first]
     while indices[-1] <= half:
@@ -527,7 +546,9 @@ def _omitted(
 
 
 def _grid(field: Field, factors: Factors) -> BallLattice | None:
-    """The lattice of the sum, if it has one variable with its copies."""
+    """Return the lattice of the sum if all its terms are copies of one variable on a lattice; else
+    None.
+    """
     if len(factors) != 1:
         return None
     moments, times = factors[0]
@@ -538,7 +559,7 @@ def _grid(field: Field, factors: Factors) -> BallLattice | None:
 def powers_along(
     field: Field, factors: Factors, order: float, step: Ball, count: int
 ) -> list[Disc]:
-    """M of the sum at the nodes."""
+    """Return the moment generating function M of the sum at the nodes."""
     total = [field.disc(1)] * count
     for moments, times in factors:
         line = moments.line(order, step, count)

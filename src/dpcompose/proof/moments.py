@@ -1,9 +1,8 @@
-"""A positive measure on the line, seen through its moment generating function in balls: the proof engine asks no more.
+"""Positive measures given by their moment generating function in balls, and the normal measure.
 
-The measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the working precision
-of the moment it is asked; g(x) stands for the integral of (1 - e^(x - l))_+ over the real line.
-
-The normal variable of mean v / 2 and variance v, in balls.
+A measure has `mass` on the real line and `infinite` at +infinity. Every number is enclosed at the
+working precision at the time of the call. g(x) denotes the integral of (1 - e^(x - l))_+ over the
+real line.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dpcompose.values import UNIT_ROUNDOFF
 
 @dataclass(frozen=True)
 class BallLattice:
-    """The measure lives on offset + spacing * integers."""
+    """A lattice: the measure lives on offset + spacing * integers."""
 
     spacing: Ball
     offset: Ball
@@ -27,7 +26,9 @@ class BallLattice:
 
 @dataclass(frozen=True)
 class Term:
-    """constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order, after + at <= order."""
+    """The function constant e^(t shift) (t + 1)^after t^at (t + 1/2)^-order of t, with after + at
+    <= order.
+    """
 
     constant: Ball
     shift: Ball
@@ -38,10 +39,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Moments(ABC):
-    """M(t) = integral of e^(t l) over the real line. A family declares `at`; all else has a sound default.
+    """A measure with the moment generating function M(t) = integral of e^(t l) over the real line.
+    A family must define `at`; every other member has a sound default.
 
     Args:
-        field: Where its balls come from.
+        field: The field of balls.
     """
 
     field: Field
@@ -53,12 +55,12 @@ class Moments(ABC):
 
     @property
     def mass(self) -> Ball:
-        """M(0), the mass on the real line."""
+        """The moment generating function M(0), the mass on the real line."""
         return 1 - self.infinite
 
     @property
     def other_mass(self) -> Ball:
-        """M(-1)."""
+        """The moment generating function M(-1)."""
         return self.mass
 
     @property
@@ -73,7 +75,7 @@ class Moments(ABC):
 
     @property
     def grid(self) -> BallLattice | None:
-        """The lattice that carries the measure, if there is one."""
+        """The lattice that contains the support; None if there is none."""
         return None
 
     @property
@@ -83,52 +85,66 @@ class Moments(ABC):
 
     @property
     def terms(self) -> Sequence[Term] | None:
-        """Terms of which M is the sum, if it is one of few; atoms are terms of order 0."""
+        """Terms whose sum is the moment generating function M, if there are few; atoms are terms of
+        order 0. Else None.
+        """
         return None
 
     @property
     def reverse(self) -> Moments | None:
-        """The loss of the pair in the other order, from those that have no infinite loss in either.
+        """The loss of the pair in the reverse order, if neither order has an infinite loss; else
+        None.
 
-        Whoever gives one knows M at the orders in (-1, 0), and |M| along these lines, too.
+        A measure with a reverse also knows M, and bounds on |M|, at orders in (-1, 0).
         """
         return None
 
     @property
     def stated_errors(self) -> tuple[float, float]:
-        """The relative error of every mass, and the error of every place.
+        """The relative error of every mass, and the absolute error of every value.
 
-        For (f, s) the true mass is this one times a number in [1 / (1 + f), 1 + f], the true place within s of this.
+        For (f, s) the true mass is the stated one times a number in [1 / (1 + f), 1 + f], and the
+        true value is within s of the stated one.
         """
         return 0.0, 0.0
 
     @property
     def effort(self) -> float:
-        """Roughly how many multiplications one value of M costs."""
+        """An estimate of the number of multiplications for one value of the moment generating
+        function M.
+        """
         return 20.0
 
     @abstractmethod
     def at(self, order: float, frequencies: Sequence[Ball]) -> list[Disc]:
-        """M(order + iu) at frequencies u, order > 0, or in (-1, 0) where there is a reverse."""
+        """Return the moment generating function M(order + iu) at frequencies u, for order > 0, or
+        in (-1, 0) if there is a reverse.
+        """
 
     def real(self, order: float) -> Ball:
-        """M at a real order."""
+        """Return the moment generating function M at a real order."""
         return self.at(order, [self.field.exact(0)])[0].real
 
     def line(self, order: float, step: Ball, count: int) -> list[Disc]:
-        """M(order + i step j) for j < count."""
+        """Return the moment generating function M(order + i step j) for j < count."""
         return self.at(order, [step * j for j in range(count)])
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        """A function of a frequency: at least |M(order + iu)| / M(order) for every u from there on."""
+        """Return a function of a frequency: an upper bound on |M(order + iu)| / M(order) for every
+        u from there on. M is the moment generating function.
+        """
         return lambda _: self.field.exact(1)
 
     def half_circle(self, order: float) -> Callable[[Ball], Ball]:
-        """The same for a measure on a lattice, but up to half its period only, u = pi / spacing."""
+        """Return the same for a measure on a lattice, valid up to half its period only, u = pi /
+        spacing.
+        """
         return self.decay(order)
 
     def profile(self, x: Ball) -> Ball | None:
-        """The value of g at the loss x, where delta = g(epsilon); None if these moments have no closed form of it."""
+        """Return the hockey-stick divergence g(x) in closed form, where delta = g(epsilon); None if
+        no closed form is known.
+        """
         return None
 
 
@@ -136,12 +152,12 @@ Factors = Sequence[tuple[Moments, int]]
 
 
 def summed(field: Field, factors: Factors, each: Callable[[Moments], Ball]) -> Ball:
-    """The sum of a property of the factors, with their counts."""
+    """Return the sum of a property over the factors, times their counts."""
     return sum((each(moments) * times for moments, times in factors), field.exact(0))
 
 
 def multiplied(field: Field, factors: Factors, each: Callable[[Moments], Ball]) -> Ball:
-    """The product of a property of the factors, with their counts."""
+    """Return the product of a property over the factors, raised to their counts."""
     total = field.exact(1)
     for moments, times in factors:
         total *= each(moments) ** times
@@ -149,22 +165,24 @@ def multiplied(field: Field, factors: Factors, each: Callable[[Moments], Ball]) 
 
 
 def log_moment(field: Field, factors: Factors, order: float) -> Ball:
-    """log M of the sum at a real order."""
+    """Return the logarithm of the moment generating function M of the sum at a real order."""
     return summed(field, factors, lambda moments: moments.real(order).log())
 
 
 def kernel_peak(order: Ball) -> Ball:
-    """log of l^l / (1 + l)^(1 + l), the largest value of (1 - e^-x) e^(-l x)."""
+    """Return log of l^l / (1 + l)^(1 + l), the maximum of (1 - e^-x) e^(-l x) over x."""
     return order * order.log() - (1 + order) * order.log1p()
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The same measure at both ends of what is known of it.
+    """Two measures that enclose one that is known only approximately.
 
     Args:
-        below: A measure whose g is at most the true one, at every x and in whatever sum of independent variables.
-        above: One whose g is at least the true one; the same object where the measure is known exactly.
+        below: A measure whose g is at most the true one, at every x and in every sum of independent
+            variables.
+        above: A measure whose g is at least the true one; the same object if the measure is known
+            exactly.
     """
 
     below: Moments
@@ -174,12 +192,13 @@ class Ends:
 def ends(
     value: float, make: Callable[[Ball], Moments], *, field: Field, ulps: int, rising: bool
 ) -> Ends:
-    """Both ends of a measure with one parameter, of which g is a monotone function.
+    """Return the enclosing measures of a measure with one parameter in which the hockey-stick
+    divergence g is monotone.
 
     Args:
-        value: The parameter, good to `ulps` units of roundoff.
-        make: The measure with an exact parameter.
-        field: Where balls come from.
+        value: The parameter, accurate to `ulps` units of roundoff.
+        make: Returns the measure with an exact parameter.
+        field: The field of balls.
         ulps: 0 if the parameter is exactly `value`.
         rising: Whether g grows with the parameter.
     """
@@ -195,7 +214,9 @@ def ends(
 def exponential_sums(
     field: Field, logs: Sequence[Disc], rates: Sequence[Disc], count: int
 ) -> list[Disc]:
-    """The sums over terms of e^(log + j rate), j < count: one product of two matrices, j = row * columns + column."""
+    """Return the sums over terms of e^(log + j rate) for j < count, as one matrix product with j =
+    row * columns + column.
+    """
     columns = math.isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
     left: list[list[Disc]] = [[] for _ in range(rows)]
@@ -209,7 +230,8 @@ def exponential_sums(
 
 @dataclass(frozen=True)
 class NormalMoments(Moments):
-    """M(t) = e^(v t (t + 1) / 2) with v = `variance` > 0.
+    """The normal measure of mean v / 2 and variance v = `variance` > 0: the moment generating
+    function M(t) = e^(v t (t + 1) / 2).
 
     Reference: [BalleWang2018, Theorem 8]
     """
@@ -239,5 +261,5 @@ class NormalMoments(Moments):
 
 
 def upper_tail(field: Field, x: Ball) -> Ball:
-    """P[N(0, 1) > x]."""
+    """Return P[N(0, 1) > x]."""
     return (x / field.exact(2).sqrt()).erfc() / 2

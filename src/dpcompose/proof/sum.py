@@ -1,4 +1,4 @@
-"""A sum of independent variables, and the cheapest proof of g(x) = E[(1 - e^(x - L))_+; L < inf]."""
+"""The cheapest proof of g(x) = E[(1 - e^(x - L))_+; L < inf] for a sum L of independent variables."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from dpcompose.proof.moments import Factors, kernel_peak, log_moment, multiplied
 MOST_STATES, MOST_COEFFICIENTS, MOST_BITS = 20_000, 60_000, 4096
 _MOST_NODES, _MOST_WORK, _MOST_HALFWAY = 30_000, 6e6, 20_000
 _WIDE = 1e-6
-"""Above this relative width of g the line at -1/2 is tried."""
+"""If g from a line right of 0 is wider than this, relatively, the line at -1/2 is tried."""
 _FEW_ORDERS = (4.0, 32.0, 256.0, 2048.0)
 _CLOSED, _ROUNDED = 72, 2.0**-56
 
 
 @dataclass(frozen=True)
 class Proved:
-    """g near a point: a function that encloses it anywhere, narrow around there.
+    """A function that encloses the hockey-stick divergence g everywhere, with narrow enclosures
+    around one point.
 
     Args:
-        enclosure: The enclosure of g at a ball x.
-        method: How it is computed, in words.
-        rate: Roughly the relative slope of g; 0 if the function is as narrow everywhere.
+        enclosure: Returns the enclosure of g at a ball x.
+        method: The method of the proof, in words.
+        rate: An estimate of the relative slope of g; 0 if the enclosure is equally narrow
+            everywhere.
     """
 
     enclosure: Callable[[Ball], Enclosure]
@@ -39,12 +41,13 @@ class Proved:
 
 @dataclass(frozen=True)
 class ProvedSum:
-    """The variable of which `factors` is the law and `transform` an approximation in floats.
+    """A sum of independent variables, enclosed in balls, with an approximation in floats.
 
     Args:
-        field: Where balls come from.
-        factors: The independent variables with their counts, enclosed at the working precision; never empty.
-        transform: The same sum, in floats: it decides where to look.
+        field: The field of balls.
+        factors: The independent variables with their counts, enclosed at the working precision;
+            never empty.
+        transform: The same sum in floats; it only guides the choice of lines.
     """
 
     field: Field
@@ -68,7 +71,7 @@ class ProvedSum:
 
     @cached_property
     def largest(self) -> Ball:
-        """The supremum of the finite values, with the error of their places."""
+        """The supremum of the finite values, including the error of the values."""
         with self.field.precision(256):
             return self._moved(summed(self.field, self.factors(), lambda moments: moments.largest))
 
@@ -80,17 +83,17 @@ class ProvedSum:
 
     @property
     def stated(self) -> bool:
-        """Whether some masses or places are known only up to an error that is stated with them."""
+        """Whether some masses or values have a stated error."""
         factor, distance = self._stated_errors
         return not (factor == 1 and distance.is_zero())
 
     def around(self, x: float, *, tolerance: float, digits: float = FINE) -> Proved:
-        """The cheapest proof of g around x.
+        """Return the cheapest proof of the hockey-stick divergence g around x.
 
         Args:
-            x: Where.
-            tolerance: The relative width at which smoothing may stop.
-            digits: Minus the logarithm of the relative width that all other errors may have.
+            x: The point.
+            tolerance: The relative width that suffices for the smoothing.
+            digits: Minus the logarithm of the relative width that all other errors may cause.
         """
         level = self.field.exact(x)
         if self._mass.is_zero():
@@ -116,7 +119,9 @@ class ProvedSum:
     def crossing(
         self, target: Ball, *, guess: float, low: float, high: float, tolerance: float
     ) -> tuple[Crossing, Proved]:
-        """Where g falls to the target, between floats, with the proof that was used."""
+        """Return bounds, as floats, on the point where the hockey-stick divergence g reaches the
+        target, with the proof that was used.
+        """
         end = self.field.down(self.largest)
         for attempt in range(4):
             guess = min(guess, end - 1e-12 * abs(end)) if math.isfinite(end) else guess
@@ -135,7 +140,9 @@ class ProvedSum:
         raise AssertionError
 
     def far_below(self, x: float, target: Ball) -> bool:
-        """Whether one of a few moments proves that g(x) is at most the target: M(l) e^(-l x) l^l / (1 + l)^(1 + l)."""
+        """Return whether one of a few moments proves that the hockey-stick divergence g(x) is at
+        most the target: M(l) e^(-l x) l^l / (1 + l)^(1 + l), with M the moment generating function.
+        """
         point = self.field.exact(x)
         if point >= self.largest:
             return target >= 0
@@ -149,11 +156,13 @@ class ProvedSum:
                     return True
         return False
 
-    # ------------------------------------------------------------------------------------------- what is in closed form
+    # Closed forms
 
     @property
     def _closed(self) -> Callable[[Ball], Ball] | None:
-        """g in closed form: of a single variable that has one."""
+        """Return the hockey-stick divergence g in closed form, for a single variable that has one;
+        else None.
+        """
         factors = self.factors()
         if (
             len(factors) != 1
@@ -170,7 +179,9 @@ class ProvedSum:
         return value
 
     def _below(self, x: Ball) -> Ball:
-        """M(0) - e^x M(-1), for x up to the smallest value; 0 to M(0) for others."""
+        """Return M(0) - e^x M(-1), which is the hockey-stick divergence g for x up to the smallest
+        value; the interval from 0 to M(0) for larger x. M is the moment generating function.
+        """
         if not x <= self.smallest:
             return self._mass.union(self.field.exact(0))
         mass = multiplied(self.field, self.factors(), lambda moments: moments.mass)
@@ -178,7 +189,9 @@ class ProvedSum:
         return mass - x.exp() * other
 
     def _expanded(self, order: int) -> Callable[[Ball], Ball]:
-        """g by enumeration or residues, one list of terms for each precision."""
+        """Return the hockey-stick divergence g by enumeration or residues, with one list of terms
+        for each precision.
+        """
         formulas: dict[int, Enumeration | Residues] = {}
 
         def value(x: Ball) -> Ball:
@@ -193,7 +206,7 @@ class ProvedSum:
         return value
 
     def _refined(self, value: Callable[[Ball], Ball]) -> Callable[[Ball], Enclosure]:
-        """The enclosure by a formula, at the first precision that makes it narrow."""
+        """Return the enclosure by a formula, at the first precision that makes it narrow."""
 
         def enclosure(x: Ball) -> Enclosure:
             bits = 128
@@ -210,7 +223,7 @@ class ProvedSum:
         return lambda x: self._widened(enclosure, x)
 
     def _within(self, value: Ball, certain: bool) -> Enclosure:
-        """The value where it is known, 0 to the whole mass where it is not."""
+        """Return the value if it is certain, else the interval from 0 to the whole mass."""
         return self._enclosed(value if certain else self._mass.union(self.field.exact(0)))
 
     def _enclosed(self, value: Ball) -> Enclosure:
@@ -220,10 +233,10 @@ class ProvedSum:
             self.field.positive(value.lower()).min(upper), upper, zero, zero, zero, 2 * value.rad()
         )
 
-    # --------------------------------------------------------------------------------------------------------- the line
+    # Lines
 
     def _line(self, x: float, tolerance: float, digits: float) -> Proved:
-        """A line to the right of 0, or the one at -1/2 where that is wide."""
+        """Return the proof by a line to the right of 0, or by the one at -1/2 if the first is wide."""
         right, point = self._right_of_zero(x, tolerance, digits), self.field.exact(x)
         found = right.enclosure(point)
         if found.upper - found.lower <= found.upper * self.field.exact(max(tolerance, _WIDE)):
@@ -235,7 +248,9 @@ class ProvedSum:
         return middle if other.upper - other.lower < found.upper - found.lower else right
 
     def _right_of_zero(self, x: float, tolerance: float, digits: float) -> Proved:
-        """A line through the saddle point at x, at a precision that makes its rounding negligible."""
+        """Return a line through the saddle point at x, at a precision that makes its rounding
+        negligible.
+        """
         transform = self.transform()
         with self.field.precision(64):
             effort = sum(moments.effort for moments, _ in self.factors())
@@ -264,7 +279,7 @@ class ProvedSum:
         return self._by_line(line, bits, planned.order)
 
     def _halfway(self, x: float, goal: float) -> Proved | None:
-        """A line at -1/2 for a g of at most about `goal`."""
+        """Return a line at -1/2 for a hockey-stick divergence g of at most about `goal`."""
         lines = halfway(self.field, self.factors, FINE)
         found = lines and lines.line_for(x, goal, most_nodes=_MOST_HALFWAY)
         if lines is None or found is None:
@@ -272,7 +287,7 @@ class ProvedSum:
         return self._by_line(*found, lines.order(x))
 
     def _by_line(self, line: ProvedLine | HalfwayLine, bits: int, rate: float) -> Proved:
-        """The proof by a line, at the precision at which it was drawn."""
+        """Return the proof by a line, evaluated at the precision at which it was made."""
 
         def enclosure(point: Ball) -> Enclosure:
             with self.field.precision(bits):
@@ -281,7 +296,9 @@ class ProvedSum:
         return Proved(enclosure, f"{line.name}, {line.nodes} nodes, {bits} bits", rate)
 
     def _ended(self, x: float, digits: float, most_nodes: int) -> LinePlan | None:
-        """A line that ends where the variables' own bounds prove that it may, if that takes at most `most` nodes."""
+        """Return a line that ends where the variables' own bounds prove decay, if that takes at
+        most `most_nodes` nodes; else None.
+        """
         planned = plan(
             self.transform(), x, tolerance=0.5, digits=digits, most_nodes=most_nodes, last=1.0
         )
@@ -313,16 +330,18 @@ class ProvedSum:
 
     @cached_property
     def _mass(self) -> Ball:
-        """At least P[L < inf]."""
+        """A lower bound on P[L < inf]."""
         with self.field.precision(128):
             total = multiplied(self.field, self.factors(), lambda moments: moments.mass)
             return (total * self._stated_errors[0]).upper()
 
-    # --------------------------------------------------------------------------------------------------- stated errors
+    # Stated errors
 
     @cached_property
     def _stated_errors(self) -> tuple[Ball, Ball]:
-        """The factor that masses, and the distance that places of the sum may be wrong by, as it was stated."""
+        """The factor by which masses, and the distance by which values, of the sum may differ from
+        the stated ones.
+        """
         with self.field.precision(128):
             factor, distance = self.field.exact(1), self.field.exact(0)
             for moments, times in self.factors():
@@ -336,7 +355,9 @@ class ProvedSum:
         return point + distance * self.field.ball(0, 1)
 
     def _widened(self, enclosure: Callable[[Ball], Enclosure], x: Ball) -> Enclosure:
-        """The enclosure with the stated errors: g rises with every mass and with every place."""
+        """Return the enclosure widened by the stated errors, since the hockey-stick divergence g
+        increases with every mass and every value.
+        """
         factor, distance = self._stated_errors
         if distance.is_zero():
             found = enclosure(x)

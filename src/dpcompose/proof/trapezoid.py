@@ -1,13 +1,16 @@
-"""Moments of a function of a normal variable, by trapezoid sums whose error is proved from a strip of analyticity.
+"""Moments of a function of a normal variable by trapezoid sums, with an error bound from a strip of
+analyticity.
 
-With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic for |Im x| < `limit`,
-and F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x), growth increasing. On one side of the
-real line Im v >= 0, so that for t = order + iu, u >= 0, the factor e^(iuv) only helps: at every u alike the sum of step
-h over the middle of the strip between 0 and y misses M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
+With X standard normal, M(t) = E e^(w(X) + t v(X)): w and v are real on the real line and analytic
+for |Im x| < `limit`, and F(x) = e^(-x^2 / 2 + w(x) + order v(x)) has |F(x + iy)| <= growth(y) F(x),
+growth increasing. On one side of the real line Im v >= 0, so that for t = order + iu, u >= 0, the
+factor e^(iuv) is at most 1 there. So for every u the sum of step h over the middle of the strip
+between 0 and y differs from M(t) by at most M(order) (1 + growth(y)) / (e^(pi y / h) - 1).
 
-On the line Im x = c within the strip |F e^(iuv)| integrates to a bound on |M(order + iu)| that falls with u. It is
-taken over cells. On each, F lies between its values with the extreme slopes, |F(x + ic)| is at most lift(x) F(x), and
-e^(-u Im v) is largest where Im v is smallest.
+On the line Im x = c within the strip, the integral of |F e^(iuv)| is a bound on |M(order + iu)|
+that decreases with u. It is bounded cell by cell. On each cell F lies between its values with the
+extreme slopes, |F(x + ic)| is at most lift(x) F(x), and e^(-u Im v) is largest where Im v is
+smallest.
 
 Reference: [TrefethenWeideman2014, Theorem 5.1]
 """
@@ -30,7 +33,9 @@ _HEIGHTS = (0.8, 0.4, 0.2, 0.1, 0.04, 0.015, 0.005)
 
 @dataclass(frozen=True)
 class Samples:
-    """The sum over x of e^(logs + iu values) is M(order + iu) up to `error` for every u >= 0, added up with `bits`."""
+    """Terms of a trapezoid sum, with precision `bits`: the sum of e^(logs + iu values) is the
+    moment generating function M(order + iu) up to `error` for every u >= 0.
+    """
 
     logs: list[Disc]
     values: list[Disc]
@@ -40,14 +45,16 @@ class Samples:
 
 @dataclass(frozen=True)
 class Cell:
-    """A stretch of the real line, and the integral of F over it."""
+    """An interval of the real line, and the integral of F over it."""
 
     center: Ball
     mass: Ball
 
 
 class TrapezoidMoments(Moments):
-    """A family names w and v, the growth of F off the real line, and where log F begins to be steeper than x^2 / 2."""
+    """Moments by trapezoid sums. A family defines w and v, the growth of F off the real line, and
+    where log F becomes steeper than x^2 / 2.
+    """
 
     @property
     @abstractmethod
@@ -61,26 +68,32 @@ class TrapezoidMoments(Moments):
 
     @abstractmethod
     def _terms(self, x: Disc) -> tuple[Disc, Disc]:
-        """w and v."""
+        """Return w and v at x."""
 
     @abstractmethod
     def _growth(self, order: float, y: Ball) -> Ball:
-        """At least |F(x + iy)| / F(x) and |F(x - iy)| / F(x) for all real x, 0 <= y < limit; increasing in y."""
+        """Return an upper bound on |F(x + iy)| / F(x) and |F(x - iy)| / F(x) for all real x, 0 <= y
+        < limit; increasing in y.
+        """
 
     @abstractmethod
     def _slope(self, order: float, x: Ball) -> Ball:
-        """The derivative of log F at real x."""
+        """Return the derivative of log F at real x."""
 
     @abstractmethod
     def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        """|F(x + i side y)| / F(x) at real x, 0 <= y < limit."""
+        """Return |F(x + i side y)| / F(x) at real x, 0 <= y < limit."""
 
     @abstractmethod
     def _centers(self, order: float) -> tuple[Ball, Ball]:
-        """(a, b): the derivative of log F is at least a - x for x < a, and at most b - x for x > b."""
+        """Return (a, b) such that the derivative of log F is at least a - x for x < a, and at most
+        b - x for x > b.
+        """
 
     def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
-        """(a, b, bound): F is at most `bound` from a to b, each at least `far` from where F is large; or None."""
+        """Return (a, b, bound) such that F is at most `bound` from a to b, both at least `reach`
+        away from where F is large; or None.
+        """
         return None
 
     @property
@@ -120,7 +133,8 @@ class TrapezoidMoments(Moments):
         def bound(frequency: Ball) -> Ball:
             best = whole.upper()
             for lifts, turns, grown in lines:
-                # Far out the sum itself is small; near, what the cells lose from the whole is known better.
+                # At high frequencies the sum over cells is small; at low ones the decrease from the
+                # known total is more accurate.
                 total, change = grown * outside, (grown - 1) * missing
                 for cell, lift, turn in zip(cells, lifts, turns, strict=True):
                     share = lift * (-frequency * turn).exp()
@@ -131,7 +145,7 @@ class TrapezoidMoments(Moments):
 
         return bound
 
-    # ------------------------------------------------------------------------------------------------------- the sums
+    # Sums
 
     def _samples(self, order: float) -> Samples:
         return self._sampled(order, self.field.bits)
@@ -142,7 +156,7 @@ class TrapezoidMoments(Moments):
         height = self._height(order, digits)
         grown = 1 + self._growth(order, self.field.exact(height))
         step = shortened(math.pi * height / (digits + float(grown.log().mid())), bits=20)
-        # Off the real line the terms are larger than their sum.
+        # Off the real line the terms are larger than their sum, so extra bits are needed.
         extra = (
             math.ceil(
                 float(self._growth(order, self.field.exact(height / 2)).log().mid()) / math.log(2)
@@ -161,7 +175,7 @@ class TrapezoidMoments(Moments):
             return Samples(logs, values, (error * whole + cut + dropped).upper(), bits)
 
     def _height(self, order: float, digits: float) -> float:
-        """The height of the strip that needs the fewest points."""
+        """Return the height of the strip that needs the fewest points."""
         widest = min(0.97 * float(self._limit.mid()), 2 * math.sqrt(2 * digits))
 
         def cost(height: float) -> float:
@@ -174,7 +188,9 @@ class TrapezoidMoments(Moments):
     def _along(
         self, order: float, height: float, step: float, digits: float
     ) -> tuple[list[Disc], list[Disc], Ball]:
-        """log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height; a bound on the omitted terms."""
+        """Return log (F step / sqrt(2 pi)) and v at the multiples of `step` on Im x = height, and a
+        bound on the omitted terms.
+        """
         exact, (left, right) = self.field.exact, self._centers(order)
         reach = math.sqrt(2 * (digits + float(self._growth(order, exact(height)).log().mid()))) + 1
         first, last = (
@@ -189,7 +205,8 @@ class TrapezoidMoments(Moments):
             weight, value = self._terms(x)
             logs.append(scale - x * x / 2 + weight + order * value)
             values.append(value)
-        # Left of `a` each term is at most e^(-step (a - x)) times the one before it; likewise on the right.
+        # To the left of `a` each term is at most e^(-step (a - x)) times the next one to its right;
+        # likewise on the other side.
         cut = omitted * scale.exp()
         for j, slope in ((first, left - exact(step) * first), (last, exact(step) * last - right)):
             x = self.field.disc(exact(step) * j)
@@ -202,9 +219,10 @@ class TrapezoidMoments(Moments):
     def _stretches(
         self, order: float, reach: float, first: int, last: int, step: float
     ) -> tuple[list[int], Ball]:
-        """The j from `first` up to `last` with [step j, step (j + 1)] not all in a valley; the others' number times F.
+        """Return the j from `first` to `last` for which [step j, step (j + 1)] is not entirely in a
+        valley, and a bound for the others.
 
-        The second is a bound: the number of omitted stretches times a bound on F there.
+        The bound is the number of omitted intervals times a bound on F on them.
         """
         valley = self._valley(order, reach)
         if valley is None:
@@ -219,14 +237,16 @@ class TrapezoidMoments(Moments):
         return [*range(first, low), *range(high, last)], (high - low) * floor
 
     def _thinned(self, logs: list[Disc], values: list[Disc]) -> tuple[list[Disc], list[Disc], Ball]:
-        """Without the terms that are negligible, and a bound on their sum at any u."""
+        """Return the terms without negligible ones, and a bound on the sum of the latter at any u."""
         least = max(float(log.real.mid()) for log in logs) - (self.field.bits + 20) * math.log(2)
         kept = [index for index, log in enumerate(logs) if not log.real < least]
         dropped = (len(logs) - len(kept)) * self.field.exact(least).exp()
         return [logs[index] for index in kept], [values[index] for index in kept], dropped
 
     def _cells(self, order: float) -> tuple[list[Cell], Ball]:
-        """Where F is large, and a bound on the integral of F elsewhere, both divided by sqrt(2 pi)."""
+        """Return the intervals on which F is large, and a bound on the integral of F elsewhere,
+        both divided by sqrt(2 pi).
+        """
         exact, (left, right) = self.field.exact, self._centers(order)
         reach = math.sqrt(2 * self.field.bits * math.log(2)) + 1
         width = shortened(0.1 * min(1.0, float(self._limit.mid()) / 2), bits=12)
@@ -257,7 +277,9 @@ class TrapezoidMoments(Moments):
     def _shifted(
         self, order: float, height: Ball, cells: list[Cell]
     ) -> tuple[list[Ball], list[Ball], Ball]:
-        """On Im x = height: upper ends of |F(x + iy)| / F(x) and lower ends of Im v for each cell; `growth` there."""
+        """Return, on Im x = height, upper bounds on |F(x + iy)| / F(x) and lower bounds on Im v for
+        each cell, and `growth` at that height.
+        """
         lifts, turns = list[Ball](), list[Ball]()
         for cell in cells:
             _, value = self._terms(self.field.disc(cell.center, height * self._side))

@@ -1,9 +1,11 @@
-"""The exact integers of questions to one table, by one statement, so that one state of the table is seen.
+"""The exact integers (counts and sums) behind the questions to one table, read by a single SQL
+statement.
 
-Questions share the rows that are kept of each unit when they have the same groups, one column, and the same rows count
-for them: a row whose value is NULL counts for none that adds it up. One order of a unit's rows, by groups and by what
-the questions make of that column, then refines the order of each question: the same places in it are kept. So every
-question has the integers that it has when it is asked alone.
+One statement sees one state of the table. Questions share one choice of each unit's bounded rows if
+they have the same groups, use one column and count the same rows; a row whose value is NULL does
+not count in a sum of that column. The rows of a unit are then ordered by group and by the derived
+value of the column. This order refines the order that each question would use alone, so the same
+rows are kept and every question gets the integers that it would get alone.
 """
 
 from __future__ import annotations
@@ -21,22 +23,23 @@ from dpcompose.release.truncation import ANY, Sampling, bounded, counted, sample
 
 LARGEST_KEY = 2**63 - 1
 LARGEST_SUM = 2**62
-"""Sums are clamped to this size: 1-Lipschitz, and the noise has room in 64 bits."""
+"""Sums are clamped to this absolute value, so that they and the noise fit in 64 bits."""
 Numbers = tuple[int, ...]
 Groups = Mapping[Key, Mapping[int, Numbers]]
-"""The integers of every group that has rows, by bin; 0 where there are no bins."""
+"""Maps each group that has rows to its integers by bin; the bin is 0 where there are no bins."""
 Images = Mapping[tuple[str, FixedPointGrid | Bins], str]
-"""What is made of a column, and the name that it has while rows are sorted."""
+"""Maps a column and its grid or bins to the name of the derived value while rows are sorted."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One branch of the statement: some integers of every group.
+    """One branch of the SQL statement: integers of every group for one or more questions.
 
     Args:
-        rows: Columns of the groups, of the bin if there is one, and of integers.
-        what: What it is for: its groups.
-        takers: The questions that it is for, by their positions, and the names of the integers of each.
+        rows: A query with columns for the group keys, the bin (if any) and the integers.
+        what: An aggregation with the groups of this branch.
+        takers: Maps the position of each question that reads this branch to the names of its
+            integers.
     """
 
     rows: Query
@@ -45,25 +48,27 @@ class Part:
 
     @property
     def keys(self) -> dict[str, str]:
-        """The columns of the groups, and what they are called in the whole: by their position and type."""
+        """Maps each key column to its name in the whole statement, which states its position and
+        type.
+        """
         types = {name: type.partition("(")[0] for name, type in self.rows.types.items()}
         return {name: f"{name} {type}" for name, type in types.items() if name.startswith("key")}
 
     @property
     def numbers(self) -> list[str]:
-        """The names of the integers."""
+        """The names of the integer columns, each once."""
         return list(dict.fromkeys(name for names in self.takers.values() for name in names))
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The one statement for several questions, and how its rows are read.
+    """One SQL statement that answers several aggregations of a table, and the reader of its rows.
 
     Args:
-        table: The table that is asked.
-        whats: What is wanted of it.
+        table: The table to aggregate.
+        whats: The aggregations, one for each question.
         parts: The branches of the statement.
-        statement: The statement.
+        statement: The statement, not yet executed.
     """
 
     table: Table
@@ -73,7 +78,7 @@ class Scan:
 
     @classmethod
     def of(cls, table: Table, whats: Sequence[Aggregation], sampling: Sampling = ANY) -> Scan:
-        """The statement for these questions. Nothing is looked at when it is made."""
+        """Build the statement for these aggregations; nothing is executed yet."""
         families: dict[object, dict[int, Aggregation]] = {}
         for at, what in enumerate(whats):
             families.setdefault(_family(what) or at, {})[at] = what
@@ -83,10 +88,11 @@ class Scan:
         return cls(table, tuple(whats), parts, _united(parts))
 
     def exact(self) -> list[Groups]:
-        """The integers for each question.
+        """Execute the statement and return the exact integers of each aggregation.
 
-        A group's integers are its distinct units, if the groups are private; its rows; and its sums, if there are some.
-        For `distinct`, its distinct units alone.
+        The integers of a group are, in this order: the number of its distinct units, if the groups
+        are private; the number of its rows; and its sums. For a `distinct` aggregation they are the
+        number of distinct units alone.
 
         Raises:
             EngineError: If the engine failed.
@@ -109,17 +115,17 @@ class Scan:
 
 @dataclass(frozen=True)
 class Scans:
-    """The statements for the questions of a batch, one for each table that is asked.
+    """The statements for a batch of questions, one for each table.
 
     Args:
-        scans: Each with the positions of its questions in the batch.
+        scans: Pairs of the positions of the questions in the batch and their statement.
     """
 
     scans: tuple[tuple[tuple[int, ...], Scan], ...]
 
     @classmethod
     def of(cls, requests: Sequence[tuple[Table, Aggregation]], sampling: Sampling = ANY) -> Scans:
-        """The statements for these questions to these tables; tables that are the same rows are scanned once."""
+        """Build the statements for these questions; tables with the same rows are scanned once."""
         tables: dict[object, list[int]] = {}
         for at, (table, _) in enumerate(requests):
             same_rows = id(table.engine.raw), table.data.words, table.unit, table.bounds
@@ -131,7 +137,8 @@ class Scans:
         return cls(tuple(scans))
 
     def exact(self) -> list[Groups]:
-        """The integers for each question of the batch.
+        """Execute all statements and return the exact integers of each question, in the order of
+        the batch.
 
         Raises:
             EngineError: If an engine failed.
@@ -142,7 +149,7 @@ class Scans:
 
 
 def exact(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Groups:
-    """The integers of one question; see `Scan.exact`.
+    """Return the exact integers of one aggregation; see `Scan.exact`.
 
     Raises:
         EngineError: If the engine failed.
@@ -151,17 +158,20 @@ def exact(table: Table, what: Aggregation, sampling: Sampling = ANY) -> Groups:
 
 
 def _family(what: Aggregation) -> object:
-    """Equal for questions that share the rows that are kept; None where a question shares with none."""
+    """Return a key that is equal for aggregations that can share one choice of bounded rows; None
+    if this one cannot share.
+    """
     columns = {column for column, _ in what.images}
     if not columns or what.distinct or what.item is not None or what.among is not None:
         return None
     public = None if what.public is None else frozenset(what.public)
-    # Two columns have one order only where the same is made of them.
+    # Two aggregations of one column share an order of rows only if they derive the same values from
+    # it.
     return what.by, public, columns.pop() if len(columns) == 1 else what.images, _decider(what)
 
 
 def _decider(what: Aggregation) -> object:
-    """Questions of which this is equal count the same rows of their groups."""
+    """Return a key that is equal for aggregations that count the same rows of their groups."""
     return None if what.bins is None or isinstance(what.bins[1], GridPoints) else what.bins
 
 
@@ -184,7 +194,7 @@ def _parts(table: Table, family: Mapping[int, Aggregation], sampling: Sampling) 
         yield Part(_counting(table, rows, what, sampling), what, {at: what.counts})
     else:
         if table.unit:
-            # Else its rows belong to nobody: `Design` lets no question through that bounds them.
+            # Without a unit no rows can be bounded; `Design` refuses questions that would need it.
             rows = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
         for bins in dict.fromkeys(each.bins for each in family.values()):
             split = {at: each for at, each in family.items() if each.bins == bins}
@@ -192,7 +202,9 @@ def _parts(table: Table, family: Mapping[int, Aggregation], sampling: Sampling) 
 
 
 def _projected(table: Table, what: Aggregation, images: Images) -> Query:
-    """Units, keys, and what is made of columns, of the rows that count at all."""
+    """Return a query of the unit columns, the group keys and the derived values of all rows that
+    count.
+    """
     engine = table.engine
     columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
     columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
@@ -210,13 +222,13 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
         else:
             image, ends = of.index(engine, number, whole=whole), (0, of.count)
             binned.append(called)
-        # The narrowest type, so that less is sorted; what is added up is widened.
+        # The narrowest integer type makes sorting cheaper; sums are widened later.
         columns[called] = engine.cast(image, narrowest(*ends))
     if what.item is not None:
         rows += _possible(table, [what.item])
         columns["item"] = same(table, what.item)
     if not table.unit:
-        # There may be no other column then.
+        # Without a unit and keys there would be no column at all.
         columns["row"] = "1"
     picked = table.data.select(where=list(dict.fromkeys(rows)), **columns)
     for at, texts in _dictionaries(table, what).items():
@@ -229,13 +241,13 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
 
 
 def columns_of(rows: Query) -> tuple[list[str], list[str]]:
-    """The columns of projected rows that name units, and those that name groups."""
+    """Return the names of the unit columns and of the key columns of projected rows."""
     units = [name for name in rows.columns if name.startswith("unit")]
     return units, [name for name in rows.columns if name.startswith("key")]
 
 
 def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
-    """Rows of every group, where only their number matters: none of them is chosen."""
+    """Count the rows of every group, at most the bound of each unit, without choosing which rows."""
     units, keys = columns_of(rows)
     if not keys:
         most = min(table.bounds.rows, table.bounds.rows_per_group)
@@ -249,9 +261,10 @@ def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) 
 
 
 def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: Images) -> Part:
-    """The integers of questions with the same groups and bins, of rows that were bounded.
+    """Aggregate bounded rows for aggregations with the same groups and bins.
 
-    Their distinct units, if the groups are private, their rows, and their sums.
+    The columns are the number of distinct units, if the groups are private, the number of rows, and
+    the sums.
     """
     exact_sum, cast = table.engine.exact_sum, table.engine.cast
     what = next(iter(whats.values()))
@@ -286,7 +299,9 @@ def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: 
 
 
 def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
-    """The private groups, with their bins, that have so many units, or rows."""
+    """Keep the private groups, with all their bins, that have at least the required number of units
+    or rows.
+    """
     if what.fewest == 1:
         return groups
     number = groups[("units", "rows")[what.measure]]
@@ -297,7 +312,9 @@ def _with_enough(groups: Query, keys: list[str], what: Aggregation) -> Query:
 
 
 def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
-    """Units of every group, perhaps by their number of rows in it, each unit in some of its groups only."""
+    """Count the units of every group, within the bound on a unit's groups; by their number of rows
+    if that is binned.
+    """
     units, keys = columns_of(rows)
     bins: dict[str, str] = {}
     if what.bins is None:
@@ -315,7 +332,9 @@ def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> 
 
 
 def _losing(table: Table, what: Aggregation) -> Query:
-    """All units, and those that lose a row of a question, or in one about distinct units a group."""
+    """Count all units, and the units that lose a row to the bounds; for distinct units, those that
+    lose a group.
+    """
     every = {image: f"value{number}" for number, image in enumerate(what.images)}
     rows, bounds = _projected(table, what, every), table.bounds
     units, keys = columns_of(rows)
@@ -331,7 +350,7 @@ def _losing(table: Table, what: Aggregation) -> Query:
 
 
 def _united(parts: Sequence[Part]) -> Query:
-    """All branches, one below the other, each with its own number."""
+    """Join all branches by UNION ALL, each with a column that numbers it."""
     keys = {name: name.split(" ", 1)[1] for part in parts for name in part.keys.values()}
     most = max(len(part.numbers) for part in parts)
     numbers = {f"number{at}": "int64" for at in range(most)}
@@ -349,11 +368,13 @@ def _united(parts: Sequence[Part]) -> Query:
     return branches[0].union(*branches[1:]) if len(branches) > 1 else branches[0]
 
 
-# Keys
+# Keys of groups
 
 
 def _key_reader(table: Table, part: Part, names: list[str]) -> Callable[[Sequence[Any]], Key]:
-    """A reader of a group's key from a row of the whole, in which it may be a position in a dictionary."""
+    """Return a function that reads a group's key from a result row, decoding positions in a
+    dictionary.
+    """
     texts = _dictionaries(table, part.what)
     columns = [(names.index(name), texts.get(at)) for at, name in enumerate(part.keys.values())]
     return lambda row: tuple(
@@ -362,7 +383,9 @@ def _key_reader(table: Table, part: Part, names: list[str]) -> Callable[[Sequenc
 
 
 def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]]:
-    """The public texts of each key column that stands as positions in them, by code point, so that the order stays."""
+    """Return, for each key column that is dictionary-encoded, its public texts sorted by code
+    point, which keeps their order.
+    """
     texts = {
         at: {key[at] for key in what.public or ()}
         for at, name in enumerate(what.by)
@@ -374,13 +397,13 @@ def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]
 
 
 def same(table: Table, name: str) -> Value:
-    """A column of which equal values are the same."""
+    """Return SQL for a column such that equal SQL values mean the same value."""
     column = table.data[name]
     return table.engine.binary_collation(column) if _text(table, name) else column
 
 
 def is_readable(table: Table, name: str) -> str:
-    """Whether a column holds a value that can be distinguished from all others."""
+    """Return SQL that says whether a column holds a value that can be told apart from all others."""
     column = table.data[name]
     return table.engine.readable(column) if _text(table, name) else f"({column} IS NOT NULL)"
 
@@ -390,9 +413,10 @@ def _text(table: Table, name: str) -> bool:
 
 
 def _possible(table: Table, names: Sequence[str]) -> list[str]:
-    """The rows whose keys are private and can be told: an engine holds dates that no answer can, and larger integers.
+    """Return conditions on rows whose private keys have a Python value.
 
-    To fail at such a row would tell that it is there.
+    Engines hold dates and integers that have none. An error at such a row would reveal that the row
+    exists, so it is left out.
     """
     conditions: list[str] = []
     for name in names:
@@ -406,7 +430,9 @@ def _possible(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _asked_for(table: Table, what: Aggregation) -> list[str]:
-    """The rows whose keys can be asked for, column by column."""
+    """Return conditions that keep the rows whose keys can be among the public ones, column by
+    column.
+    """
     conditions: list[str] = []
     joined = _dictionaries(table, what)
     for at, name in enumerate(what.by):
@@ -422,19 +448,19 @@ def _asked_for(table: Table, what: Aggregation) -> list[str]:
 
 
 def is_whole(table: Table, name: str) -> bool:
-    """Whether a column holds whole numbers."""
+    """Whether a column holds integers or truth values."""
     return table.column(name).kind in ("integer", "boolean")
 
 
 def _number(table: Table, name: str) -> Value:
-    """The column as integers or doubles; truth values are 0 and 1."""
+    """Return SQL for the column as an integer or a double; truth values become 0 and 1."""
     column, engine = table.data[name], table.engine
     match table.column(name).kind:
         case "integer" if table.column(name).type == "uint64":
             most = str(LARGEST_KEY)
             return engine.cast(case((f"{column} > {most}", most), other=column), "int64")
         case "integer":
-            # What is compared with a negative end has to have a sign.
+            # Unsigned numbers must become signed before they are compared with a negative bound.
             return engine.cast(column, "int64") if column.type.startswith("uint") else column
         case "boolean":
             return case((f"{column} IS NULL", "NULL"), (column, "1"), other="0")
@@ -445,6 +471,6 @@ def _number(table: Table, name: str) -> Value:
 
 
 def clamped(table: Table, total: str) -> Value:
-    """A sum, 0 if it is of nothing, as a 64-bit integer."""
+    """Return SQL for a sum as a clamped 64-bit integer; a sum over no rows is 0."""
     least = f"GREATEST(LEAST(COALESCE({total}, 0), {LARGEST_SUM}), {-LARGEST_SUM})"
     return table.engine.cast(least, "int64")

@@ -1,6 +1,6 @@
-"""The aggregation of a question: its keys, bins, and the fixed-point grid of a column.
+"""The aggregation of a question: its keys, its bins and the fixed-point grid of each column.
 
-Everything that a row can hold has a defined result.
+Every value that a row can hold has a defined result.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ LARGEST_END = 10**15
 
 @dataclass(frozen=True)
 class FixedPointGrid:
-    """Numbers from `lower` to `upper` in steps of `granularity`.
+    """A fixed-point grid: numbers from `lower` to `upper` in steps of `granularity`.
 
-    A number x is clamped to [lower, upper] and becomes floor(x / granularity + 1/2), in double precision: division and
-    multiplication by a power of ten or two are rounded alike by every engine, and all of it is monotone, so the result
-    lies between the images of both ends whatever the row holds. Infinities are clamped; NULL and NaN are left out.
+    A number x is clamped to [lower, upper] and becomes the integer floor(x / granularity + 1/2), in
+    double precision. Every engine rounds division and multiplication by a power of ten or two
+    alike, and each operation is monotone, so the result lies between the images of both ends
+    whatever the row holds. Infinities are clamped; NULL and NaN are left out.
 
     Args:
         lower: The lower end; exact.
@@ -46,7 +47,8 @@ class FixedPointGrid:
     def stated(
         cls, lower: object, upper: object, granularity: object, *, whole: bool, steps: int = STEPS
     ) -> FixedPointGrid:
-        """The grid as typed; without a granularity, steps of 1 for integers, else at least so many in the range.
+        """Return the grid over a range, as typed. The default granularity is 1 for integers, else
+        it gives at least `steps` steps.
 
         Raises:
             DomainError: If an end is no number, lower >= upper, or there are more than 2^40 steps.
@@ -55,7 +57,7 @@ class FixedPointGrid:
         if not least < most:
             raise DomainError("upper", upper, f"a number above lower = {lower!r}")
         if not max(abs(least), abs(most)) <= LARGEST_END:
-            raise DomainError("upper", upper, "ends of a size of at most 10^15")
+            raise DomainError("upper", upper, "ends of absolute value at most 10^15")
         step = (
             _default(most - least, whole, steps)
             if granularity is None
@@ -74,29 +76,33 @@ class FixedPointGrid:
 
     @cached_property
     def first(self) -> int:
-        """The image of `lower`."""
+        """The integer that `lower` becomes."""
         return self._image(float(self.lower))
 
     @cached_property
     def last(self) -> int:
-        """The image of `upper`."""
+        """The integer that `upper` becomes."""
         return self._image(float(self.upper))
 
     @cached_property
     def middle(self) -> int:
-        """A grid point next to the middle: centered on it, a number is half as large at most."""
+        """A grid point next to the middle of the range; centering there halves the largest absolute
+        value.
+        """
         return (self.first + self.last) // 2
 
     def largest(self, center: int = 0) -> int:
-        """The largest size of a step count, less `center`; at least 1."""
+        """The largest absolute value of a step count minus `center`; at least 1."""
         return max(abs(self.first - center), abs(self.last - center), 1)
 
     def value(self, steps: int | Fraction) -> float:
-        """The number that so many steps stand for, to nearest."""
+        """Return the number that a step count stands for, rounded to nearest."""
         return float(steps * self.granularity)
 
     def image(self, engine: Engine, column: Value, *, whole: bool) -> Value:
-        """The column as step counts. What is made of NULL and NaN is not said; but no row makes an error."""
+        """Return SQL for the column as step counts. The result for NULL and NaN is unspecified, but
+        no row raises an error.
+        """
         if (
             whole
             and self.granularity == 1
@@ -105,25 +111,26 @@ class FixedPointGrid:
             least, most = int(self.lower), int(self.upper)
             ends = (f"{column} < {least}", str(least)), (f"{column} > {most}", str(most))
             return engine.cast(case(*ends, other=column), "int64")
-        # Every engine takes NaN for the largest number: clamped, it is the upper end.
+        # Every engine orders NaN above all numbers, so clamping makes it the upper end.
         least, most = (engine.constant(float(end)) for end in (self.lower, self.upper))
         clamped = f"GREATEST(LEAST({engine.double_of(column)}, {most}), {least})"
         half, step = engine.constant(0.5), engine.constant(float(self.granularity))
         if self._multiplier is not None:
             steps = f"FLOOR({clamped} * {engine.constant(self._multiplier)} + {half})"
             return engine.cast(steps, "int64")
-        # PostgreSQL refuses quotients that underflow: what is far below a step is 0 before it is scaled.
+        # PostgreSQL refuses quotients that underflow, so a number far below one step becomes 0
+        # before scaling.
         small = f"ABS({clamped}) < {engine.constant(TINY * float(self.granularity))}"
         seen = case((small, engine.constant(0.0)), other=clamped)
         return engine.cast(f"FLOOR({seen} / {step} + {half})", "int64")
 
     @cached_property
     def _multiplier(self) -> float | None:
-        """1 / granularity where that is an integer: 0.01 is no double, 100 is one."""
+        """1 / granularity where that is an integer, since 0.01 is no double but 100 is; else None."""
         return float(1 / self.granularity) if self.granularity.numerator == 1 else None
 
     def _image(self, number: float) -> int:
-        """The same arithmetic as the engines'."""
+        """Return the step count of a number by the same arithmetic as the engines use."""
         if abs(number) < TINY * float(self.granularity):
             return 0
         scaled = (
@@ -135,7 +142,9 @@ class FixedPointGrid:
 
 
 def _default(span: Fraction, whole: bool, steps: int) -> Fraction:
-    """1 for integers; else the largest power of two with at least so many steps in the range."""
+    """Return the default granularity: 1 for integers, else the largest power of two with at least
+    `steps` steps.
+    """
     if whole:
         return Fraction(1)
     power = math.floor(math.log2(span / steps))
@@ -147,34 +156,35 @@ MOST_CANDIDATES = 100_000
 
 
 class Bins(Protocol):
-    """Public bins, numbered from 0."""
+    """Public bins of a column, numbered from 0."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of bins."""
         ...
 
     def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
-        """The bin of each number, NULL for what lies in none."""
+        """Return SQL for the bin of each number; NULL for a number in no bin."""
         ...
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Bins [e0, e1), [e1, e2), ..., the last one closed; what lies outside, NULL and NaN are in none.
+    """Bins [e0, e1), [e1, e2), ..., the last one closed. Numbers outside, NULL and NaN are in no
+    bin.
 
     Args:
-        edges: Exact, increasing; at least two.
+        edges: Exact increasing numbers; at least two.
     """
 
     edges: tuple[Fraction, ...]
 
     @classmethod
     def stated(cls, edges: Sequence[object]) -> Edges:
-        """The edges as typed.
+        """Return the bins with these typed edges.
 
         Raises:
-            DomainError: If they are not increasing numbers, between 2 and 10,001 of them.
+            DomainError: If the edges are not increasing numbers, or not between 2 and 10,001.
         """
         found = tuple(exact(f"edges[{position}]", edge) for position, edge in enumerate(edges))
         if not 2 <= len(found) <= MOST_BINS + 1:
@@ -189,7 +199,7 @@ class Edges:
 
     def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
         value = column if whole else engine.double_of(column)
-        # NaN is above every number.
+        # Engines order NaN above every number.
         edges = [engine.constant(float(edge)) for edge in self.edges]
         outside = f"{value} IS NULL OR {value} < {edges[0]} OR {value} > {edges[-1]}"
         branches = [(f"{value} < {edge}", str(at)) for at, edge in enumerate(edges[1:-1])]
@@ -198,10 +208,11 @@ class Edges:
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """One bin for every number of rows of a unit: 1, 2, ..., the last one for all that is not below it.
+    """One bin for each number of rows of a unit: 1, 2, ...; the last bin also holds all larger
+    numbers.
 
     Args:
-        count: How many bins.
+        count: The number of bins.
     """
 
     count: int
@@ -212,10 +223,11 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class GridPoints:
-    """One bin for every point of a grid: numbers go to the nearest, those beyond the ends to the ends.
+    """One bin for every point of a grid. A number goes to the nearest point, and numbers outside go
+    to the ends.
 
     Args:
-        grid: At most 100,000 points.
+        grid: A grid of at most 100,000 points.
     """
 
     grid: FixedPointGrid
@@ -245,14 +257,14 @@ MOST_CELLS = 10**7
 
 @dataclass(frozen=True)
 class Term:
-    """A sum over rows: of (x - center)^power - shift, x the steps of a column on its grid.
+    """A sum over rows of (x - center)^power - shift, where x is a column as steps on its grid.
 
     Args:
-        column: Its name.
+        column: The name of the column.
         grid: Its grid.
-        center: What is taken from each step count.
+        center: The integer subtracted from each step count.
         power: 1 or 2.
-        shift: What is taken from each power, to center it too.
+        shift: The integer subtracted from each power, to center it as well.
     """
 
     column: str
@@ -263,33 +275,35 @@ class Term:
 
     @property
     def largest(self) -> int:
-        """The largest size of what one row adds, at least 1."""
+        """The largest absolute value of one row's summand; at least 1."""
         far = self.grid.largest(self.center)
         if self.power == 1:
             return far
         return max(far * far - self.shift, self.shift, 1)
 
     def of(self, steps: str) -> str:
-        """The part of one row, an integer of at most 64 bits by the bound on the change of a unit."""
+        """Return the summand of one row; it fits in 64 bits by the bound on the change of a unit."""
         moved = f"({steps} - {self.center})"
         return moved if self.power == 1 else f"({moved} * {moved} - {self.shift})"
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """The counts and sums to take, and their groups.
+    """The counts and sums that a question needs, and their groups.
 
     Args:
         by: The grouping columns.
-        public: The groups, where they are public; None where they are discovered, and private.
-        bins: The column that splits every group into bins, or None for the number of a unit's rows; or nothing.
-        distinct: Whether a unit counts once in a group, however many rows it has.
-        terms: Sums of columns, on their grids, or of their squares.
-        item: The column whose distinct values are counted in place of rows; or None.
-        lost: The question of which units that lose a row are counted, and all units; or None.
-        fewest: Private groups of fewer units, or rows, are left out.
-        measure: What those are fewer of: 0 for units, 1 for rows.
-        among: For each grouping column the public values that count, where the combinations that occur are private.
+        public: The public groups; None if the groups are private and found in the data.
+        bins: The column that splits every group into bins and its bins; None for the column means
+            the number of a unit's rows.
+        distinct: Whether a unit counts once in a group, whatever the number of its rows.
+        terms: Sums of columns or of their squares, on their grids.
+        item: The column whose distinct values are counted instead of rows; or None.
+        lost: A question: count the units that lose a row of it, and all units; or None.
+        fewest: Private groups with fewer units or rows than this are left out.
+        measure: What `fewest` counts: 0 for units, 1 for rows.
+        among: For each grouping column its public values, where the combinations that occur are
+            private.
     """
 
     by: tuple[str, ...]
@@ -312,22 +326,22 @@ class Aggregation:
                 "keys",
                 len(self.public),
                 f"at most {MOST_CELLS:,} cells, keys times bins",
-                "Ask in parts",
+                "Split the question",
             )
 
     @property
     def groups(self) -> int | None:
-        """How many groups there are, where they are public."""
+        """The number of groups if they are public, else None."""
         return None if self.public is None else len(self.public)
 
     @property
     def images(self) -> tuple[tuple[str, FixedPointGrid | Bins], ...]:
-        """The grids and bins of columns of numbers, which are added up or split groups."""
+        """The columns of numbers that are summed or binned, each with its grid or bins."""
         return (*((term.column, term.grid) for term in self.terms), *self.binned)
 
     @property
     def binned(self) -> tuple[tuple[str, Bins], ...]:
-        """The column that splits groups into bins, if one does."""
+        """The column that splits groups into bins; None if there is none."""
         return () if self.bins is None or self.bins[0] is None else ((self.bins[0], self.bins[1]),)
 
     @property
@@ -337,12 +351,12 @@ class Aggregation:
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The integers of a group before its sums: its units, if it is private, and its rows."""
+        """The names of a group's integers before its sums: units, if groups are private, and rows."""
         return ("rows",) if self.public is not None else ("units", "rows")
 
     @property
     def width(self) -> int:
-        """How many integers there are for each group (and bin)."""
+        """The number of integers of each group and bin."""
         if self.lost is not None or self.distinct:
             return 1 + (self.lost is not None)
         return len(self.counts) + len(self.terms)

@@ -1,24 +1,28 @@
-"""Adaptive marginals: which are measured, with which noise, and the model that is fitted to them.
+"""Adaptive choice of marginals to measure (the algorithm AIM), and the model fitted to the
+measurements.
 
-Privacy. One number, rho, is charged before anything runs; what runs is rho-zero-concentrated private (zCDP):
+Privacy. One number, rho, is charged before anything runs; what runs is rho-zero-concentrated
+private (zCDP):
 
-1. A unit adds or removes at most `change` rows. The counts of a marginal split rows into cells, so they move by at most
-   `change` in L1, and so in L2. Discrete Gaussian noise of sigma on each is change^2 / (2 sigma^2)-zCDP.
-2. The score of a candidate is its weight times its L1 distance from a public estimate, which moves by at most `change`
-   by the triangle inequality; numbers are clamped first, which is 1-Lipschitz. The exponential mechanism with that
-   sensitivity has losses in an interval of length epsilon, so it is epsilon^2 / 8-zCDP.
-3. Which round comes next, its candidates and its price follow from what was released before, by the model and public
-   numbers alone. Before a round runs, its price is taken from what is left of rho, as exact fractions, and the sigma
-   and the scale are made for what was taken: `Allowance` refuses more. So the prices add up to at most rho on every
-   path, whatever is released, and then the whole is rho-zCDP: a filter on zero-concentrated privacy.
+1. A unit adds or removes at most `change` rows. The counts of a marginal split rows into cells, so
+   they move by at most `change` in L1, and so in L2. Discrete Gaussian noise of sigma on each is
+   change^2 / (2 sigma^2)-zCDP.
+2. The score of a candidate is its weight times its L1 distance from a public estimate, which moves
+   by at most `change` by the triangle inequality; numbers are clamped first, which is 1-Lipschitz.
+   The exponential mechanism with that sensitivity has privacy losses in an interval of length
+   epsilon, so it is epsilon^2 / 8-zCDP.
+3. The next round, its candidates and its price follow from earlier releases and public numbers
+   alone. Before a round runs, its price is subtracted from the remaining rho, as exact fractions,
+   and sigma and the scale are computed from that price; `Allowance` refuses to overspend. So the
+   prices add up to at most rho on every path of releases, and the whole is rho-zCDP: this is a
+   privacy filter for zCDP.
 
-The values of each column are named without looking at rows, so that which cells there are is public; rows with others
-are left out, row by row, before rows of a unit are counted. The model never sees a row: it is post-processing, in
-floats, and may be as wrong as it likes.
+The values of each column are listed without looking at rows, so the set of cells is public. A row
+with another value is dropped before the rows of its unit are counted. The model never sees a row:
+it is post-processing in floating point, and its errors cannot affect privacy.
 
-Reference: [McKennaMullinsSheldonMiklau2022], [WhitehouseRamdasRogersWu2023, Theorem 1]
-
-Reference: [McKennaSheldonMiklau2019]
+Reference: [McKennaMullinsSheldonMiklau2022], [WhitehouseRamdasRogersWu2023, Theorem 1],
+[McKennaSheldonMiklau2019]
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -42,19 +46,19 @@ from dpcompose.release.noise import DiscreteGaussianNoise, Selection
 from dpcompose.release.spend import Spend
 
 Columns = tuple[int, ...]
-"""Some columns of a table, by their places, increasing."""
+"""Increasing positions of some columns of a table."""
 STEPS = 1000
-"""The steps of mirror descent after every measurement."""
+"""The number of steps of mirror descent after each measurement."""
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """A marginal that was measured.
+    """The noisy measurement of one marginal.
 
     Args:
-        columns: What it counts by.
-        counts: The noisy counts of its cells, the last column running fastest.
-        sigma: Of the noise on each.
+        columns: The positions of the columns that it counts by.
+        counts: The noisy counts of its cells, the last column varying fastest.
+        sigma: The standard deviation of the noise on each count.
     """
 
     columns: Columns
@@ -63,28 +67,30 @@ class Marginal:
 
 
 class Model(Protocol):
-    """A distribution over all cells that agrees with what was measured."""
+    """A distribution over all cells, fitted to the measured marginals."""
 
     def counts(self, columns: Columns) -> Sequence[float]:
-        """The expected counts of a marginal."""
+        """Return the expected counts of a marginal."""
         ...
 
     def megabytes(self, columns: Columns) -> float:
-        """How large it would be if that marginal were measured too; 0 if it grows by nothing."""
+        """Return the size of the model in megabytes if that marginal were measured too; 0 if the
+        model does not grow.
+        """
         ...
 
     def after(self, measured: Sequence[Marginal]) -> Model:
-        """The distribution that agrees with these, all that was measured up to now."""
+        """Return the distribution fitted to all measurements so far."""
         ...
 
 
 @dataclass(frozen=True)
 class GraphicalModel:
-    """A graphical model, found by mirror descent from the one before.
+    """A graphical model, fitted by mirror descent that starts at the previous model.
 
     Args:
-        sizes: How many values each column has.
-        model: The model of mbi; None before anything was measured.
+        sizes: The number of values of each column.
+        model: The model of the library mbi; None before the first measurement.
     """
 
     sizes: tuple[int, ...]
@@ -123,13 +129,17 @@ class GraphicalModel:
         )
 
     def sample(self, rows: int) -> list[Sequence[int]]:
-        """So many rows drawn from it: for each column the places of their values."""
+        """Draw this number of rows; return for each column the positions of their values."""
         drawn = self.model.synthetic_data(rows=rows)
         return [drawn.to_dict()[name].tolist() for name in _names(range(len(self.sizes)))]
 
 
 def require() -> Any:
-    """The library, or MissingExtraError: asked before anything is charged."""
+    """Import and return the library mbi before anything is charged.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
     try:
         import mbi
     except ImportError:
@@ -142,30 +152,30 @@ def _names(columns: Sequence[int]) -> tuple[str, ...]:
 
 
 MEASURED = Fraction(9, 10)
-"""The part of a round that is for the noise; the rest is for the choice."""
+"""The part of a round's price that pays for the noise; the remainder pays for the choice."""
 UNIT = 1024
-"""Distances between counts and estimates are taken in these parts of a row."""
+"""Distances between counts and estimates are integers in units of 1/1024 of a row."""
 LARGEST_COUNT = 2**31
-"""Counts and estimates are clamped to this size before distances are taken: those of 10^6 cells then fit in 64 bits."""
+"""Counts and estimates are clamped to this, so that distances over 10^6 cells fit in 64 bits."""
 SIGMA = 2**20
-"""A sigma is handed on in these parts, rounded up."""
+"""A sigma is released as an integer in units of 2^-20, rounded up."""
 
 
 @dataclass
 class Allowance:
-    """The rest of the rho that was charged: every part is taken out before it is used.
+    """The unspent rho of a charge; each part is subtracted before it is used.
 
     Args:
-        left: Exact, >= 0.
+        left: The unspent rho; exact, >= 0.
     """
 
     left: Fraction
 
     def take(self, part: Fraction) -> Spend:
-        """A part of what is left.
+        """Subtract and return a part of the unspent rho.
 
         Raises:
-            DomainError: If there is less.
+            DomainError: If less than that is left.
         """
         if not 0 < part <= self.left:
             raise DomainError(
@@ -177,17 +187,19 @@ class Allowance:
 
 @dataclass(frozen=True)
 class AdaptiveMarginals:
-    """Every column alone is measured, then in each round the marginal that the model has most wrong.
+    """Measure every single column, then in each round the marginal for which the model has the
+    largest error.
 
-    A round in which a measurement changes the model by no more than its noise makes the next ones four times as dear.
+    If a measurement changes the model by no more than its own noise does, the price of later rounds
+    is multiplied by four.
 
     Args:
-        rho: What all of it costs.
-        change: The rows that one unit may have.
-        sizes: How many values each column has.
-        weights: The marginals that may be measured, and what an error there counts.
-        rounds: Of how many rounds the first is an equal part.
-        megabytes: How large the model may become.
+        rho: The price of the whole run, in rho of zCDP.
+        change: The largest number of rows of one unit.
+        sizes: The number of values of each column.
+        weights: The marginals that may be measured, and the weight of an error in each.
+        rounds: The number of rounds of equal price into which rho is first divided.
+        megabytes: The largest size of the model.
         start: The model before anything is measured.
     """
 
@@ -201,14 +213,16 @@ class AdaptiveMarginals:
 
     @property
     def mechanism(self) -> Composable:
-        """One fixed price."""
+        """The mechanism that is charged: one fixed price in rho."""
         return Concentrated(self.rho)
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-        """For every cell of every marginal: its places (-1 for the columns it has not), count, sigma, measurement.
+        """Run all rounds. Each result row is a cell of a measured marginal: its value positions (-1
+        for other columns), count, sigma, and number of the measurement.
 
         Args:
-            cells: The places of a combination of all columns, and how many rows have it.
+            cells: One entry for each combination of values: its positions, one a column, and last
+                its number of rows.
         """
         return [
             row
@@ -217,7 +231,7 @@ class AdaptiveMarginals:
         ]
 
     def measured(self, cells: Sequence[Sequence[int]]) -> list[Marginal]:
-        """The marginals that were measured, in their order."""
+        """Return the measured marginals, in the order of measurement."""
         truth = ExactMarginals(cells, self.sizes)
         allowance, each = Allowance(Fraction(self.rho)), self.part
         found = [
@@ -226,7 +240,7 @@ class AdaptiveMarginals:
         ]
         model = self.start.after(found)
         while allowance.left > 0:
-            # What is left of two rounds is one.
+            # If less than two rounds are left, this round takes all of it.
             each = each if allowance.left >= 2 * each else allowance.left
             used = 1 - float((allowance.left - each) / Fraction(self.rho))
             small = [
@@ -247,11 +261,11 @@ class AdaptiveMarginals:
 
     @property
     def part(self) -> Fraction:
-        """The rho of the first rounds."""
+        """The rho of each of the first rounds."""
         return Fraction(self.rho) / self.rounds
 
     def noise_of(self, sigma: float) -> DiscreteGaussianNoise:
-        """The noise of that sigma on a marginal."""
+        """Return the noise with this sigma for one marginal."""
         return DiscreteGaussianNoise(sigma, self._moved)
 
     @property
@@ -273,9 +287,11 @@ class AdaptiveMarginals:
         spend: Spend,
         sigma: float,
     ) -> Columns:
-        """The exponential mechanism's choice by distance, beyond what the noise would add: integers, in parts of a row.
+        """Choose a marginal by the exponential mechanism; its score is the distance between truth
+        and model minus the expected noise.
 
-        Scores are moved by at most UNIT * change times the largest weight.
+        Scores are integers in units of 1/1024 of a row. One unit moves them by at most UNIT *
+        change times the largest weight.
         """
         most = max(self.weights[columns] for columns in small)
         selection = Selection.costing(UNIT * self.change * most, spend)
@@ -297,7 +313,7 @@ class AdaptiveMarginals:
         return rows
 
     def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
+        """Return the description that the ledger stores."""
         sigma = self._noise(Spend(MEASURED * self.part, "rho")).spread
         return {
             "noise": "adaptive marginals, discrete gaussian",
@@ -315,8 +331,9 @@ class ExactMarginals:
     """The exact counts of all marginals of some columns.
 
     Args:
-        cells: The places of a combination of all columns, and how many rows have it.
-        sizes: How many values each column has.
+        cells: One entry for each combination of values: its positions, one a column, and last its
+            number of rows.
+        sizes: The number of values of each column.
     """
 
     cells: Sequence[Sequence[int]] = field(repr=False)
@@ -324,7 +341,7 @@ class ExactMarginals:
     marginals: dict[Columns, Any] = field(default_factory=dict[Columns, Any], repr=False)
 
     def counts(self, columns: Columns) -> Any:
-        """The counts of a marginal, the last column running fastest, as 64-bit integers."""
+        """Return the counts of a marginal as 64-bit integers, the last column varying fastest."""
         import numpy
 
         if columns not in self.marginals:
@@ -343,10 +360,12 @@ class ExactMarginals:
         return self.marginals[columns]
 
     def distance(self, columns: Columns, guess: Sequence[float]) -> int:
-        """The L1 distance of a marginal from public numbers, in parts of a row: exact, so one row moves it by UNIT."""
+        """Return the L1 distance of a marginal from public estimates in units of 1/1024 of a row;
+        one row moves it by UNIT.
+        """
         import numpy
 
-        # NaN, which an estimate that ran away may hold, is 0.
+        # An estimate that diverged may hold NaN, which becomes 0.
         parts = (
             numpy.nan_to_num(numpy.asarray(guess, dtype=float)).clip(-LARGEST_COUNT, LARGEST_COUNT)
             * UNIT
@@ -356,7 +375,9 @@ class ExactMarginals:
 
 
 def workload(marginals: Sequence[Columns]) -> dict[Columns, int]:
-    """All parts of some marginals, the small ones first, and how many columns each shares with them in all."""
+    """Return all subsets of the given marginals, small ones first, each with the total number of
+    columns that it shares with them.
+    """
     found = {
         part
         for columns in marginals
@@ -371,5 +392,5 @@ def workload(marginals: Sequence[Columns]) -> dict[Columns, int]:
 
 
 def _expected(sigma: float, cells: int) -> float:
-    """The mean size of the noise on so many cells, added up."""
+    """Return the expected sum of the absolute noise on this number of cells."""
     return math.sqrt(2 / math.pi) * sigma * cells

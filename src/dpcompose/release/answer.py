@@ -1,6 +1,8 @@
-"""An answer to an analyst: its values with its error and the receipt of its charge, or a quote of both.
+"""Answers to questions, quotes of their price and error, and explanations of why they cost what
+they do.
 
-What questions cost, and why: the least spend for an error, and the explanation of a question.
+An `Answer` has values, their error and the receipt of the charge. A `Quote` states price and error
+beforehand. This file also finds the least spend that reaches a wanted error.
 """
 
 from __future__ import annotations
@@ -30,26 +32,30 @@ from dpcompose.release.table import Table
 
 
 class AnswerTable(Card, ABC):
-    """An answer as a table: released numbers beside their keys, with the ends of those whose error is known."""
+    """An answer as a table: released numbers beside their keys, with confidence intervals where the
+    error is known.
+    """
 
     columns: tuple[Values, ...]
     receipt: Receipt
     selected: ClassVar[bool] = False
-    """Whether its texts have their errors beside their numbers, not in a column of their own."""
+    """Whether `texts` shows errors beside their numbers instead of in a separate column."""
 
     @property
     @abstractmethod
     def main(self) -> Values:
-        """The column that the errors and the ends are about."""
+        """The column that the errors and the intervals describe."""
 
     @property
     @abstractmethod
     def bounded(self) -> Sequence[str]:
-        """The columns whose ends are known."""
+        """The columns whose intervals are known."""
 
     @abstractmethod
     def interval_of(self, name: str, confidence: float) -> Interval:
-        """Both ends of a column, row by row: each holds the exact number with at least that probability; NaN: unknown."""
+        """Return low and high ends of a column, row by row: each interval holds the exact number
+        with at least that probability. NaN: unknown.
+        """
 
     @property
     def table(self) -> Any:
@@ -65,7 +71,7 @@ class AnswerTable(Card, ABC):
 
     @property
     def value(self) -> Any:
-        """The one number of an answer that is one number.
+        """The number of an answer that is a single number.
 
         Raises:
             DomainError: If the answer has several rows.
@@ -77,25 +83,29 @@ class AnswerTable(Card, ABC):
 
     @property
     def spent(self) -> Mapping[str, Any]:
-        """The exact amounts charged, by currency; for a batch, those of all of it."""
+        """The exact amounts charged, by currency; for a batch, those of the whole batch."""
         return self.receipt.cost
 
     @property
     def low(self) -> tuple[float, ...]:
-        """The low end of the column `main`, row by row, with 95 percent confidence; NaN where none is known."""
+        """The low end of the column `main`, row by row, with 95 percent confidence; NaN where
+        unknown.
+        """
         return self.interval(0.95)[0]
 
     @property
     def high(self) -> tuple[float, ...]:
-        """The high end, as `low`."""
+        """The high end of the column `main`, as `low`."""
         return self.interval(0.95)[1]
 
     def interval(self, confidence: float) -> Interval:
-        """Both ends of the column `main`, row by row: each holds the exact number with that probability.
+        """Low and high ends of the column `main`, row by row: each interval holds the exact number
+        with that probability.
 
-        For counts and sums they are the released number and its expected error to either side; for means, ratios and
-        shares an interval that fails with exactly the probability stated, to the steps of the noise; for variances one
-        that fails with at most it. For quantiles nothing is known of it: NaN. Clamping and left-out rows are not in it.
+        For counts and sums they are the released number minus and plus its expected error. For
+        means, ratios and shares the interval fails with exactly the stated probability, up to steps
+        of the noise; for variances with at most it. For quantiles nothing is known: NaN. Clamping
+        and rows left out by bounds are not included.
 
         Args:
             confidence: In (0, 1).
@@ -106,10 +116,11 @@ class AnswerTable(Card, ABC):
         return self.interval_of(self.main.name, confidence)
 
     def with_ends(self, confidence: float = 0.95) -> Any:
-        """The answer as an Arrow table, with the columns `low` and `high`; with the column's name before, for several.
+        """The answer as an Arrow table with the columns `low` and `high`; with several main columns
+        each name is a prefix.
 
         Args:
-            confidence: In (0, 1), of each row by itself.
+            confidence: In (0, 1), for each row separately.
 
         Raises:
             DomainError: If the confidence is outside (0, 1).
@@ -137,22 +148,22 @@ class AnswerTable(Card, ABC):
         return polars_frame(self.with_ends(confidence))
 
     def write(self, path: str | Path) -> None:
-        """Write the table as CSV or Parquet, by the end of the name.
+        """Write the table as CSV or Parquet; the end of the file name decides.
 
         Raises:
-            DomainError: If the name ends otherwise, or the file cannot be written.
+            DomainError: If the name has another ending, or the file cannot be written.
         """
         write(self.table, path)
 
 
 @dataclass(frozen=True)
 class Answer(AnswerTable):
-    """One answer, released.
+    """One released answer.
 
     Args:
-        question: What was asked.
+        question: The question that was asked.
         columns: The released numbers beside their keys.
-        receipt: The charge, redeemed by this answer alone.
+        receipt: The receipt of the charge, redeemed by this answer alone.
         replayed: Whether this is the stored answer of an earlier request with the same key.
     """
 
@@ -164,12 +175,12 @@ class Answer(AnswerTable):
 
     @property
     def answers(self) -> tuple[Answer]:
-        """The answers that it was computed of: itself."""
+        """The answers from which this one was computed: itself."""
         return (self,)
 
     @property
     def document(self) -> list[object]:
-        """Its columns as plain values that JSON holds."""
+        """The columns as plain values for JSON."""
         return [
             {"name": each.name, "type": each.type, "cells": [_plain(cell) for cell in each.cells]}
             for each in self.columns
@@ -181,17 +192,18 @@ class Answer(AnswerTable):
 
     @property
     def main(self) -> Values:
-        """The released column that the errors and the ends are about."""
+        """The released column that the errors and the intervals describe."""
         return self.columns[len(self.design.aggregation.by) + self.question.error_column]
 
     def texts(self, confidence: float = 0.95, *, most: int | None = None) -> list[list[str]]:
-        """The rows for people: the number of `main` to as many places as its error, and last the error, to two digits.
+        """The rows as text: the number of `main` with as many digits as its error supports, and
+        last the error, to two digits.
 
-        An error of ranks says nothing of places: its number is as it was released.
+        An error in ranks does not limit digits; such a number is shown as released.
 
         Args:
-            confidence: In (0, 1), of each row by itself.
-            most: At most so many rows; by default all.
+            confidence: In (0, 1), for each row separately.
+            most: The largest number of rows; by default all.
 
         Raises:
             DomainError: If the confidence is outside (0, 1), or `most` is no count.
@@ -216,10 +228,11 @@ class Answer(AnswerTable):
         return self.question.interval(self.design, failure_of(confidence), self.columns)
 
     def plot(self, *, axes: Any = None, confidence: float = 0.95) -> Any:
-        """A bar for each row of the column `main`, with its interval; returns the matplotlib axes.
+        """Draw a bar for each row of the column `main`, with its interval; return the matplotlib
+        axes.
 
         Args:
-            axes: Where to draw; by default a new picture.
+            axes: Where to draw; by default a new figure.
             confidence: In (0, 1).
 
         Raises:
@@ -233,7 +246,7 @@ class Answer(AnswerTable):
         before = len(self.design.aggregation.by)
         shown = self.main
         series = self.to_pandas(confidence).iloc[:, before + self.question.error_column]
-        # Bins and shares of a question stand beside the number; a row alone has no name.
+        # Bins and fractions are labeled beside the number; an answer of one row has no label.
         named = [
             each.cells
             for each in self.columns[: before + 2]
@@ -252,10 +265,12 @@ class Answer(AnswerTable):
         return drawn
 
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
-        """How far the noise is from 0 at most with that probability, for each released number by itself.
+        """The noise of each released number is at most this far from 0 with that probability, each
+        separately.
 
-        For counts, sums and histograms the exact quantile of the noise. For a mean a bound, one for each row, that
-        follows from the released count. For a quantile a bound in rows. Clamping and left-out rows are not in it.
+        For counts, sums and histograms this is the exact quantile of the noise. For a mean it is a
+        bound for each row that follows from the released count. For a quantile it is a bound in
+        rows. Clamping and rows left out by bounds are not included.
 
         Args:
             confidence: In (0, 1).
@@ -267,14 +282,14 @@ class Answer(AnswerTable):
 
 
 def text_of(cell: Any) -> str:
-    """A cell for people."""
+    """Return the text of a cell for people."""
     if cell is None or isinstance(cell, bool):
         return "NULL" if cell is None else str(cell).lower()
     return plain(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
 def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
-    """The answer of a design that was drawn."""
+    """Return the answer of a design from its drawn values."""
     drawn = question.ordered(drawn)
     released = question.columns(design, drawn)
     keys = key_columns(design.table, design.aggregation.by, drawn.keys)
@@ -291,7 +306,7 @@ def stored(
     questions: Sequence[Question],
     receipt: Receipt,
 ) -> tuple[Answer, ...]:
-    """The answers whose documents these are."""
+    """Return the answers that were stored as these documents."""
     return tuple(
         Answer(
             question,
@@ -305,7 +320,9 @@ def stored(
 
 
 def labeled(answer: Answer) -> Answer:
-    """The answer with its columns under the names that its question has for them; others give way."""
+    """Rename the answer's columns to the labels of its question; other columns of the same name get
+    an underscore.
+    """
     labels, columns = answer.question.labels, list[Values]()
     for each in answer.columns:
         name = labels.get(each.name, each.name)
@@ -316,7 +333,9 @@ def labeled(answer: Answer) -> Answer:
 
 
 def failure_of(confidence: float) -> float:
-    """1 - confidence, which is > 0: next to 1 the digits that matter are those of the failure probability."""
+    """Return 1 - confidence, which is > 0. Near confidence 1 only the failure probability has
+    enough digits.
+    """
     return 1 - check.open_probability("confidence", confidence)
 
 
@@ -325,7 +344,7 @@ def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:
 
 
 def _renamed(released: Sequence[Values], by: Sequence[str]) -> tuple[Values, ...]:
-    """A released column whose name is already that of a key gets an underscore."""
+    """Append an underscore to released columns that have the name of a key."""
     return tuple(
         Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells)
         for each in released
@@ -352,11 +371,11 @@ class Quote(Card):
     """The price of a question in the currencies of a scope, and the error of its noise.
 
     Args:
-        question: What would be asked.
-        price: What it would cost, by currency; exact.
-        mechanism: What would be charged, and would run.
-        fits: Whether it fits in what is left now.
-        bias: What is not in the error, and why the price is not the spend, where it is not.
+        question: The question that would be asked.
+        price: The exact amount that it would cost, by currency.
+        mechanism: The mechanism that would be charged and would run.
+        fits: Whether the price fits in what is left now.
+        bias: What the error does not include, and why the price differs from the spend, if it does.
         left: What is left now, by currency.
     """
 
@@ -369,11 +388,13 @@ class Quote(Card):
     design: Design = field(repr=False, kw_only=True)
 
     def expected_error(self, confidence: float, *, count: int | None = None) -> float:
-        """How far the noise is from 0 at most with that probability, as `Answer.expected_error` says.
+        """The noise is at most this far from 0 with that probability, as in
+        `Answer.expected_error`.
 
         Args:
             confidence: In (0, 1).
-            count: For a mean, the number of rows that the answer would state; its error is a function of it.
+            count: For a mean, the number of rows that the answer would state; the error depends on
+                it.
 
         Raises:
             DomainError: If the confidence is outside (0, 1), or a mean is quoted without a count.
@@ -386,13 +407,15 @@ class Quote(Card):
 
     @property
     def times(self) -> int:
-        """How many questions of this price fit in what is left, if each is charged this price."""
+        """How many charges of this price fit in what is left."""
         return max(int(self._part), 0)
 
     def error_of_the_rest(self, confidence: float, *, count: int | None = None) -> float:
-        """The expected error if all that is left were spent on this question, by prices that grow with the spend.
+        """The expected error if everything left were spent on this question, for prices
+        proportional to the spend.
 
-        A price in rho or of Gaussian noise within an epsilon grows otherwise: there it is an estimate.
+        A price in rho, or of Gaussian noise in epsilon, is not proportional: there it is an
+        estimate.
 
         Args:
             confidence: In (0, 1).
@@ -411,7 +434,7 @@ class Quote(Card):
 
     @property
     def _part(self) -> Fraction:
-        """The rest as a multiple of the price."""
+        """The remaining budget as a multiple of the price; the smallest over the currencies."""
         parts = [
             self.left[name].fraction / price.fraction
             for name, price in self.price.items()
@@ -422,28 +445,29 @@ class Quote(Card):
 
 EXPLAIN = re.compile(r"\s*explain\s+", re.IGNORECASE)
 LEAST, DECADES = -9, 12
-"""Amounts are searched from 10^-9 up, over so many powers of ten, to three digits."""
+"""Amounts are searched from 10^LEAST up over DECADES powers of ten, to three digits."""
 _LARGEST = {"epsilon": 100, "rho": 1000}
 
 
 def spend_within(question: Question, table: Table, currency: str) -> Mapping[str, Any] | None:
-    """The least spend, to three digits, with which the question's error holds; None if none of that currency does.
+    """Return the least spend, to three digits, that reaches the question's error; None if no amount
+    of that currency does.
 
     Raises:
-        DomainError: If the error, the confidence or what is spent beside it is outside its domain, or the question's
-            error is known only with its answer.
+        DomainError: If the error, the confidence or the other part of the spend is outside its
+            domain, or the question's error is known only with its answer.
     """
     most = check.positive("error", question.error)
     failure = 1 - check.open_probability("confidence", question.confidence)
     given = dict(cast("Mapping[str, Any]", question.spend or {}))
     if not set(given) <= {"delta"}:
         raise DomainError(
-            "spend", given, "nothing but a delta, where an error is asked for: the rest is found"
+            "spend", given, "only a delta: with error= the epsilon or rho is computed"
         )
     if not question.foreseen:
         domain = f"nothing for a {question.kind}, whose error follows from its answer"
         raise DomainError(
-            "error", question.error, domain, "Name a spend; the quote says the error for a count"
+            "error", question.error, domain, "Name a spend; a quote states the error for a count"
         )
 
     def error(index: int) -> float:
@@ -463,16 +487,17 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
 
 
 def _amount(index: int) -> Fraction:
-    """The numbers of three digits, in their order."""
+    """Return the number at this index in the increasing sequence of three-digit numbers."""
     decade, digits = divmod(index, 900)
     return (100 + digits) * Fraction(10) ** (LEAST + decade - 2)
 
 
 def cheapest(question: Question, table: Table, price: Any) -> Question:
-    """The question with the spend found for its error: in epsilon or in rho, whichever has the smaller price.
+    """Return the question with the least spend that reaches its error, in epsilon or rho, whichever
+    has the smaller price.
 
     Raises:
-        DomainError: If no spend is enough, or as `spend_within`.
+        DomainError: If no spend is enough, or as in `spend_within`.
     """
     found: list[tuple[Any, Question]] = []
     for currency in _LARGEST:
@@ -486,7 +511,7 @@ def cheapest(question: Question, table: Table, price: Any) -> Question:
             continue
     if not found:
         raise DomainError(
-            "error", question.error, "an error that some spend reaches here", "Ask for a larger one"
+            "error", question.error, "an error that some spend can reach", "Allow a larger error"
         )
     return min(found, key=lambda each: each[0])[1]
 
@@ -496,12 +521,12 @@ _SIX = Context(prec=6, rounding=ROUND_CEILING)
 
 @dataclass(frozen=True)
 class Explanation:
-    """Effects and costs of questions, from the schema, the bounds and the ledger alone.
+    """The effects and costs of questions, derived from schema, bounds and ledger alone.
 
-    Nothing is charged, and no row is looked at. `str()` gives it as text.
+    Nothing is charged, and no row is read. `str()` gives it as text.
 
     Args:
-        quotes: One for each question, with its design.
+        quotes: One quote for each question.
         scope: The scope that would be charged.
     """
 
@@ -510,7 +535,7 @@ class Explanation:
 
     @staticmethod
     def is_requested(text: object) -> bool:
-        """Whether a statement begins with EXPLAIN."""
+        """Whether a SQL statement begins with EXPLAIN."""
         return isinstance(text, str) and EXPLAIN.match(text) is not None
 
     @property
@@ -529,7 +554,9 @@ class Explanation:
         ]
 
     def in_words(self, confidence: float) -> str:
-        """One line for whoever decides: the price, the error of each number, and what is left before it."""
+        """Return one line for a decision maker: the price, the error of each number, and what is
+        left before the charge.
+        """
         errors = list[str]()
         for quote in self.quotes:
             known = quote.question.foreseen
@@ -597,7 +624,7 @@ def _steps(quote: Quote) -> list[dict[str, object]]:
 
 
 def _noise(plain: Mapping[str, Any]) -> str:
-    """One step in words, with how far one unit moves the exact numbers that it takes."""
+    """Describe one step of a mechanism in words, with how far one unit moves its exact input."""
     names = {"scale": "scale", "sigma": "sigma", "threshold": "keys out from"}
     size = ", ".join(
         f"{word} {_rounded(plain[name])}" for name, word in names.items() if name in plain
@@ -614,6 +641,6 @@ def _price(price: Mapping[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> str:
-    """A number with six digits, rounded up."""
+    """Return a number with six digits, rounded up."""
     exact = Fraction(str(value)) if not isinstance(value, Fraction) else value
     return f"{_SIX.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize():g}"

@@ -1,4 +1,6 @@
-"""Answers that left, kept for retries, and receipts redeemed once: no charge is ever drawn for a second time."""
+"""Stores of released answers, which serve retries, and receipts that are redeemed once: noise is
+drawn once for a charge.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +26,32 @@ from dpcompose.release.bounding import Redeemer
 
 @dataclass(frozen=True)
 class InMemory:
-    """Answers of one process."""
+    """A store of answers in the memory of one process."""
 
     texts: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     turns: dict[str, Lock] = field(default_factory=dict[str, Lock], repr=False)
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
-        """Wait until nobody else who shares this place works on the answers of a receipt."""
+        """Lock the answers of a receipt against all other users of this store."""
         return self.turns.setdefault(receipt.to_json(), Lock())
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
-        """The answers of a receipt; None if there are none here."""
+        """Return the answers of a receipt; None if this store has none."""
         text = self.texts.get(receipt.to_json())
         return None if text is None else json.loads(text)
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
-        """Keep the answers of a receipt, sealed with a key."""
+        """Store the answers of a receipt, authenticated with the key `seal`."""
         self.texts[receipt.to_json()] = json.dumps(answers)
 
 
 @dataclass(frozen=True)
 class InDirectory:
-    """One file an answer, written whole or not at all, and on disk before the answer leaves.
+    """A store with one file for each answer, written atomically and synced to disk before the
+    answer is released.
 
     Args:
-        path: The directory; made if it is not there.
+        path: The directory; created if missing.
     """
 
     path: Path
@@ -65,7 +68,9 @@ class InDirectory:
 
     @contextmanager
     def turn(self, receipt: Receipt) -> Generator[None]:
-        """A lock on a file, which ends with its process; the file goes once there is an answer."""
+        """Lock the answers of a receipt by a lock file. The lock ends with its process; the file is
+        removed once an answer exists.
+        """
         file = self._file(receipt)
         lock = file.with_suffix(".turn")
         with self._storing(), ExitStack() as opened:
@@ -79,10 +84,10 @@ class InDirectory:
                     lock.unlink()
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
-        """The answers of a receipt; None if there are none here.
+        """Return the answers of a receipt; None if there are none.
 
         Raises:
-            ReleaseError: If they were damaged, or not sealed with this key.
+            ReleaseError: If the file is damaged or was not authenticated with this key.
         """
         file = self._file(receipt)
         try:
@@ -99,7 +104,9 @@ class InDirectory:
         )
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
-        """Keep the answers of a receipt, sealed with a key; durable when it returns."""
+        """Store the answers of a receipt, authenticated with the key `seal`; they are durable when
+        this returns.
+        """
         file = self._file(receipt)
         text = json.dumps({"seal": _sealed(receipt, answers, seal), "answers": answers})
         with self._storing():
@@ -130,35 +137,39 @@ class InDirectory:
 
 
 def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
-    """The HMAC of answers and of what was charged for them: the receipt names the request by the hash of its entry."""
+    """Return the HMAC of answers and receipt; the receipt names the request by the hash of its
+    ledger entry.
+    """
     text = json.dumps([receipt.to_json(), answers], sort_keys=True)
     return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
 
 
 AnswerStore = InMemory | InDirectory
-"""A store of answers, by receipt."""
+"""A store of released answers by receipt."""
 
 
 def answers_at(directory: str | Path | None) -> AnswerStore:
-    """The answers in a directory; of this process alone for None."""
+    """Return the store in this directory; for None a store in the memory of this process."""
     return InMemory() if directory is None else InDirectory(path_of("answers", directory))
 
 
 TURNS = 3
-"""How often one question asks a ledger that cannot tell."""
+"""How often a receipt is sent to a ledger that does not say whether it redeemed it."""
 _UNTOLD: dict[tuple[int, str], str] = {}
-"""The names of attempts that ended without a word, by process and receipt: never written, and never given to two."""
+"""Nonces of attempts whose outcome is unknown, by process and receipt; never stored or shared."""
 
 
 def redeemed(ledger: Redeemer, receipt: Receipt, *, actor: str) -> None:
-    """Redeem a receipt, so that who returns from here, and nobody else, draws for it.
+    """Redeem a receipt. At most one caller ever returns from here, so noise is drawn at most once.
 
-    An attempt whose end is not known keeps its name, and who asks next in this process makes the same one again:
-    nothing was drawn for it. A name belongs to one attempt at a time, and to one process, however often that is forked.
+    If the outcome of an attempt is unknown, nothing was drawn, and its nonce is remembered: the
+    next call in this process repeats the same attempt. A nonce belongs to one attempt at a time and
+    to one process, also after a fork.
 
     Raises:
-        AlreadyRedeemedError: It was redeemed by another attempt.
-        StoreError: The ledger could not be asked, or could not tell; asked again with the same key, it may.
+        AlreadyRedeemedError: If another attempt redeemed the receipt.
+        StoreError: If the ledger could not be reached or does not know the outcome; a retry with
+            the same key may succeed.
     """
     place = (os.getpid(), receipt.to_json())
     nonce = _UNTOLD.pop(place, None) or secrets.token_hex(32)

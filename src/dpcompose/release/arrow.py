@@ -1,6 +1,7 @@
-"""Arrow tables: the form in which answers are handed out, and in which data frames and CSV files come in.
+"""Arrow tables: answers are returned in this form, and data frames and CSV files are converted to
+it.
 
-Public tables, which tables of people may be joined with, are Arrow tables too.
+Public tables, which private tables may be joined with, are Arrow tables too.
 """
 # pyarrow has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -27,12 +28,14 @@ from dpcompose.files import path_of, replacing
 
 @cache
 def warm_up() -> None:
-    """Let the collector take its long look at all that was imported now: when a question is asked, time goes to it."""
+    """Collect garbage once after the imports, so that no long collection interrupts the first
+    question.
+    """
     gc.collect()
 
 
 def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
-    """A table of named columns, each of a type as Arrow writes it."""
+    """Return an Arrow table of named columns; each type is named as in Arrow."""
     import pyarrow as pa
 
     types = {
@@ -47,7 +50,7 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
 
 
 def polars_frame(table: Any) -> Any:
-    """An Arrow table as a polars data frame.
+    """Return an Arrow table as a polars data frame.
 
     Raises:
         MissingExtraError: If polars is not installed.
@@ -60,17 +63,17 @@ def polars_frame(table: Any) -> Any:
 
 
 def of_frame(frame: Any) -> Any:
-    """A data frame as an Arrow table.
+    """Return a data frame as an Arrow table.
 
     Raises:
-        DomainError: If a column mixes types, or two have one name.
+        DomainError: If a column mixes types, or two columns have one name.
     """
     import pyarrow as pa
 
     found = None
     with suppress(pa.ArrowException, TypeError, ValueError):
         found = pa.table(frame)
-    # Arrow's own words quote values.
+    # The message of Arrow's own error quotes private values.
     if found is None:
         raise DomainError("source", "frame", "a data frame whose columns each hold one type")
     found = pa.table([_readable(each) for each in found.columns], names=found.column_names)
@@ -82,7 +85,7 @@ def of_frame(frame: Any) -> Any:
 
 
 def _readable(column: Any) -> Any:
-    """The column; texts that are no UTF-8, at which an engine would fail, become NULL."""
+    """Return the column with text that is not UTF-8, at which an engine would fail, as NULL."""
     import pyarrow as pa
 
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -103,10 +106,10 @@ def _text(cell: bytes | None) -> str | None:
 
 
 def write(table: Any, path: str | Path) -> None:
-    """Write an Arrow table as CSV or Parquet, by the end of the file's name.
+    """Write an Arrow table as CSV or Parquet; the end of the file name decides.
 
     Raises:
-        DomainError: If the name ends otherwise, or the file cannot be written.
+        DomainError: If the name has another ending, or the file cannot be written.
     """
     import pyarrow.csv
     import pyarrow.parquet
@@ -127,15 +130,18 @@ def write(table: Any, path: str | Path) -> None:
 
 
 def read_csv(path: Path, *, line_breaks: bool) -> Any:
-    """A CSV file as an Arrow table of text: types that follow from the rows would tell of them, as would an error.
+    """Read a CSV file as an Arrow table of text. Types inferred from rows, or errors at rows, would
+    reveal private data.
 
-    Each line is read by itself, so that no quote, open or closed, decides how the lines of others are read. A line
-    with an unclosed quote, as one end of a cell with a line break is, is left out. Bytes that are no UTF-8 become
-    question marks, short lines are filled with NULL, long ones cut; empty cells are NULL.
+    Each line is parsed separately, so that a quote in one line does not change how other people's
+    lines are read. A line with an unclosed quote, such as one end of a cell with a line break, is
+    left out. Bytes that are not UTF-8 become question marks, short lines are filled with NULL, long
+    lines are cut, and empty cells are NULL.
 
     Args:
         path: The file.
-        line_breaks: Whether cells in quotes go on over lines; an unclosed quote swallows the lines after it.
+        line_breaks: Whether quoted cells may contain line breaks; an unclosed quote then swallows
+            the lines after it.
 
     Raises:
         DomainError: If the first line does not name the columns.
@@ -157,7 +163,7 @@ def read_csv(path: Path, *, line_breaks: bool) -> Any:
 
 
 def _by_line(path: Path) -> Iterator[list[str] | None]:
-    """The cells of each line; None for one that is left out."""
+    """Yield the cells of each line; None for a line that is left out."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream):
             text = line.rstrip(b"\r\n").decode(
@@ -185,7 +191,9 @@ def _over_lines(path: Path) -> Iterator[list[str] | None]:
 
 @contextmanager
 def _cells_of_any_length() -> Generator[None]:
-    """A cell that is too long would end amid its letters, and its last lines be read as other people's rows."""
+    """Lift the limit on cell length. Otherwise a long cell would end early, and its last lines be
+    read as other people's rows.
+    """
     before = csv.field_size_limit(2**31 - 1)
     try:
         yield
@@ -198,11 +206,11 @@ MOST_PUBLIC = 10**6
 
 @dataclass(frozen=True)
 class PublicTable:
-    """A table of which nothing is private, frozen: its rows are copied when it is made. Make it with `public`.
+    """A frozen table in which nothing is private; its rows are copied by `public`, which makes it.
 
     Args:
         kinds: The kind of each column.
-        digest: A fingerprint of its rows, which requests are named by.
+        digest: A fingerprint of its rows, which is part of the identity of requests.
     """
 
     kinds: Mapping[str, str]
@@ -210,12 +218,13 @@ class PublicTable:
     frame: Any = field(repr=False, compare=False)
 
     def for_join(self, keys: tuple[str, ...], at_most: int | None) -> tuple[Any, int]:
-        """The rows that are joined on these keys, and how many at most there are for a key.
+        """Return the rows for a join on these keys, and the largest number of rows with one key.
 
-        Rows with a NULL key are left out, for they meet nothing. Counted here, on the copy, so the bound holds.
+        Rows with a NULL key match nothing and are left out. The bound is counted on the frozen
+        copy, so it holds.
 
         Raises:
-            DomainError: If a key is no column, or is not unique and no bound is given.
+            DomainError: If a key is no column, or the keys are not unique and no bound is given.
         """
         import pyarrow as pa
 
@@ -242,12 +251,12 @@ class PublicTable:
 
 @dataclass(frozen=True)
 class PublicSource:
-    """A public table that a catalog lists: a file, and the digest that its rows have to have.
+    """A public table listed in a catalog: a file and the digest that its rows must have.
 
     Args:
         name: Its name in the catalog.
         source: The file.
-        digest: Of the table that was catalogued.
+        digest: The digest of the table when it was catalogued.
     """
 
     name: str
@@ -255,10 +264,10 @@ class PublicSource:
     digest: str
 
     def opened(self) -> PublicTable:
-        """The table, copied.
+        """Read and copy the table.
 
         Raises:
-            DomainError: If it cannot be read, or is another one by now.
+            DomainError: If it cannot be read, or its digest has changed.
         """
         found = public(self.source)
         if found.digest != self.digest:
@@ -271,15 +280,18 @@ class PublicSource:
 
 
 def public(source: Any) -> PublicTable:
-    """A public table: nothing in it is protected, and its rows are copied here, so that it cannot change.
+    """Return a public table: nothing in it is protected. Its rows are copied, so that it cannot
+    change.
 
-    Columns of other types than integers, floats, text, truth values and dates are left out.
+    Columns of types other than integers, floats, text, truth values and dates are left out.
 
     Args:
-        source: A pandas, polars or Arrow frame, or the path of a CSV or Parquet file; up to a million rows.
+        source: A pandas, polars or Arrow frame, or the path of a CSV or Parquet file; up to a
+            million rows.
 
     Raises:
-        DomainError: If it cannot be read, is larger, or two names differ in their letters' case only.
+        DomainError: If it cannot be read, is larger, or two column names differ only in the case of
+            letters.
     """
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -323,7 +335,7 @@ def public(source: Any) -> PublicTable:
 
 
 def _plain(column: Any) -> tuple[Any, str] | None:
-    """A column as one of the five types, copied; None for others."""
+    """Return a copy of the column as one of the five supported types; None for others."""
     import pyarrow as pa
     import pyarrow.types as types
 

@@ -1,15 +1,20 @@
-"""The account that pays, the fixed parameters of its scope, and the parts of a partition.
+"""The fixed properties of a scope: the account to charge, unit, bounds and key, and the disjoint
+parts of a partition.
 
-Which rows are kept of a unit with too many follows from the key that was drawn when the scope was first asked.
+If a unit has too many rows, the kept ones depend on a random key that was drawn when the scope was
+first used.
 
-Parallel composition. Parts are named by public keys of one column, and fixed when the partition is opened. Every unit
-is in one part: of the keys in its own rows the first one, in an order of the keys that begins at a place which a keyed
-hash of the unit says; its rows with other keys are in no part. So which part a unit is in follows from its own rows,
-the key of the partition and public keys, and neighbors, which differ in one unit, differ in one part. What is asked
-of the other parts has the same distribution for both, so the loss of all is that of the largest part. The scope of the
-partition is charged the maximum by the ledger, which refunds nothing.
+Parallel composition. Parts are named by public keys of one column and fixed when the partition is
+opened. Every unit is in one part. A keyed hash of the unit chooses a starting point in the cyclic
+order of the keys; the unit's part is the first key, from there on, that occurs in its rows. Its
+rows with other keys are in no part. So the part of a unit depends only on its own rows, the key of
+the partition and public keys, and neighboring data sets, which differ in one unit, differ in one
+part. Answers from the other parts have the same distribution for both, so the privacy loss of the
+whole is that of the worst part. The ledger charges the maximum over parts to the scope of the
+partition, and refunds nothing.
 
-A unit whose rows change from one question to the next may be in two parts over time; then the charges of both add up.
+A unit whose rows change between questions may be in two parts over time; then the charges of both
+add up.
 """
 
 from __future__ import annotations
@@ -43,16 +48,16 @@ class Redeemer(Protocol):
 
 
 class Payer(Redeemer, Protocol):
-    """An account as a session needs it; `Account` is one, and so is `RemoteAccount`."""
+    """The methods of an account that a session needs; `Account` and `RemoteAccount` have them."""
 
     @property
     def scope(self) -> str:
-        """Its path."""
+        """The path of its scope."""
         ...
 
     @property
     def adjacency(self) -> Adjacency:
-        """Under which every charge is priced."""
+        """The adjacency under which every charge is priced."""
         ...
 
     @property
@@ -61,15 +66,15 @@ class Payer(Redeemer, Protocol):
         ...
 
     def price(self, mechanism: Composable, *, delta: Fraction | None = None) -> dict[str, Amount]:
-        """The cost of a mechanism here, by currency."""
+        """Return the cost of a mechanism in this scope, by currency."""
         ...
 
     def left(self) -> dict[str, Amount]:
-        """The most that a charge could still ask, each currency by itself."""
+        """Return the largest amount that could still be charged, for each currency separately."""
         ...
 
     def room(self, cost: Mapping[str, Amount]) -> int:
-        """How many more charges of this cost fit."""
+        """Return how many more charges of this cost fit."""
         ...
 
     def charge(
@@ -81,34 +86,36 @@ class Payer(Redeemer, Protocol):
         delta: Fraction | None = None,
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
-        """Charge a mechanism, durably, before it runs."""
+        """Charge a mechanism durably, before it runs."""
         ...
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
-        """The description that is kept below the scope under a name."""
+        """Return the description stored under a name below the scope; None if there is none."""
         ...
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
-        """Keep a description below the scope under a name, unless one is kept there."""
+        """Store a description under a name below the scope, unless one is stored."""
         ...
 
 
 PLACE = "release:table"
-"""The scope below a scope in which the ledger keeps what it holds for; it has no budget, and takes no charges."""
+"""The sub-scope that stores the unit and bounds of a scope; it takes no charges."""
 
 
 @dataclass(frozen=True)
 class Binding:
     """The unit and bounds that all tables of one scope share; they never change.
 
-    The tables of a catalog share the unit alone. Its keeper wrote a bound for each, and what one unit moves follows
-    from the bound of the table that is asked, which is enforced there.
+    The tables of a catalog share only the unit. The catalog states the bounds of each table, which
+    are enforced there, and sensitivities follow from the bounds of the table in question.
 
     Args:
         unit: The columns that name the unit of privacy, with their types.
-        bounds: What of one unit's rows is kept; of a scope with a catalog, in the table that was asked first.
-        key: Random; what is kept of a unit and the seal of stored answers follow from it, and nothing about rows does.
-        catalog: The catalog that says the bounds; empty where the scope has none.
+        bounds: Bounds on the rows kept of one unit; for a scope with a catalog, those of the first
+            table used.
+        key: A random key, independent of all rows, that decides which rows of a unit are kept and
+            authenticates stored answers.
+        catalog: The catalog that states the bounds; empty where the scope has none.
     """
 
     unit: tuple[tuple[str, str], ...]
@@ -118,14 +125,16 @@ class Binding:
 
     @classmethod
     def of(cls, table: Table) -> Binding:
-        """The binding of a scope whose first table this is."""
+        """Return the binding of a scope whose first table this is."""
         root = table.roots[0]
         columns = sorted((root.column(name) for name in root.unit), key=lambda column: column.name)
-        # Integers of another width are the same integers; other types may take different units for one.
+        # Integers of different widths are the same integers; other types might identify different
+        # units.
         unit = tuple(
             (each.name, each.kind if each.kind == "integer" else each.type) for each in columns
         )
-        # Transformations change bounds as they must; what the scope holds for is what was opened.
+        # Transformations change the bounds of a table; the scope records those of the table as
+        # opened.
         bounds = root.bounds
         return cls(
             unit,
@@ -135,20 +144,20 @@ class Binding:
         )
 
     def shared(self, tables: Iterable[Table]) -> Binding:
-        """This binding, which all these tables share too.
+        """Return this binding after checking that all these tables share it.
 
         Raises:
-            DomainError: If one has another unit, or other bounds.
+            DomainError: If a table has another unit or other bounds.
         """
         for table in tables:
             self._require_same(Binding.of(table), "the session's table")
         return self
 
     def stored(self, payer: Payer) -> Binding:
-        """The binding that the scope stores; this one if the scope stores none yet.
+        """Return the binding that the scope stores, or this one if none is stored yet.
 
         Raises:
-            DomainError: If the scope holds for another unit, or for other bounds.
+            DomainError: If the scope has another unit or other bounds.
         """
         described = payer.description_of(PLACE)
         if described is None:
@@ -180,7 +189,7 @@ class Binding:
                 )
 
     def write(self, payer: Payer, *, actor: str) -> Binding:
-        """Write the binding, durably; return it, or the one that another program wrote first.
+        """Write the binding durably; return it, or the one that another process wrote first.
 
         Raises:
             ScopeKindError: If the scope takes no charges.
@@ -193,7 +202,7 @@ class Binding:
 
     @property
     def sampling(self) -> Sampling:
-        """Which rows are kept of a unit with too many."""
+        """The rule that chooses which rows to keep of a unit with too many."""
         return Sampling(self._derived("sampling"))
 
     @property
@@ -218,12 +227,13 @@ _OF_A_PART = re.compile(r"(.*/parts:[^/]+/[^/]+)(?:/.*)?")
 
 
 def require_part(table: Table, scope: str) -> None:
-    """Refuse a table with rows of others than those of the part that a scope is for.
+    """Refuse a table with rows outside the part that a scope belongs to.
 
-    The path says which part: no scope below one is called otherwise.
+    The path of the scope names the part; other scopes never have such a path.
 
     Raises:
-        DomainError: If the scope is that of a part, or below it, and the table is not made of that part alone.
+        DomainError: If the scope is that of a part, or below it, and the table holds rows of other
+            parts.
     """
     match = _OF_A_PART.fullmatch(scope)
     if match is not None and any(root.part != match[1] for root in table.roots):
@@ -237,17 +247,17 @@ def require_part(table: Table, scope: str) -> None:
 def opened_parts(
     table: Table, by: str, keys: Sequence[Any], *, ledger: Ledger | None, account: Payer, actor: str
 ) -> dict[Any, Table]:
-    """The tables of the parts by their keys, each of which says the scope that it is asked in; scopes are opened.
+    """Open a scope for each part and return the parts' tables by key; each table records its scope.
 
     Raises:
-        DomainError: If the table was changed before, the column or a key does not fit, or the partition that was
-            opened under these words is of another table.
-        UnsupportedError: If the budget is for replacing a unit, which moves two parts, or the ledger is behind a
-            service.
+        DomainError: If the table was changed before, the column or a key does not fit, or a
+            partition opened with these arguments belongs to another table.
+        UnsupportedError: If the budget is for replacing a unit, which can change two parts, or the
+            ledger is behind a service.
     """
     if ledger is None:
         raise UnsupportedError(
-            "a partition", "its scopes are opened by a keeper", "Open the ledger itself"
+            "a partition", "a service cannot open its scopes", "Open the ledger itself"
         )
     scope, adjacency = account.scope, account.adjacency
     if table.opened or table.steps:
@@ -260,8 +270,8 @@ def opened_parts(
         raise DomainError("by", by, "a column of integers, text, dates or truth values")
     found = [column.key(f"keys[{at}]", each) for at, each in enumerate(keys)]
     if None in found or len(set(found)) < len(found):
-        raise DomainError("keys", len(found), "different keys, without NULL: it is no part")
-    # The scope holds for one unit from now on: parts of two units would not be disjoint.
+        raise DomainError("keys", len(found), "different keys without NULL")
+    # From here on the scope has one fixed unit: parts of two kinds of unit would not be disjoint.
     Binding.of(table).stored(account).write(account, actor=actor)
     above: Any = ledger.balance(scope).scope.description.get("note", {})
     note = {"trust_view": above.get("trust_view", [])}
@@ -293,7 +303,7 @@ def opened_parts(
 
 
 def rows_of_parts(table: Table, by: str, keys: Sequence[Any], sampling: Sampling) -> list[Query]:
-    """The rows of each part; every unit is in one of them."""
+    """Return the rows of each part; every unit is in exactly one of them."""
     engine, names = table.engine, [each.name for each in table.columns]
     same_key = same(table, by)
     branches = ((f"{same_key} = {engine.constant(key)}", str(at)) for at, key in enumerate(keys))

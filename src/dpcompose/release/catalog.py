@@ -1,11 +1,15 @@
-"""The catalog of a scope: which tables it has, written by its keeper when it is opened.
+"""The catalog of a scope: the list of its tables, written by the data keeper when the scope is
+opened.
 
-    definition = {"source": "visits.parquet", "unit": "patient", "max_rows_per_unit": 5, "ranges": {"age": (0, 120)}}
-    release.Catalog.define(ledger, "world", {"visits": definition}, filter=BasicFilter(3), actor="keeper")
+    definition = {"source": "visits.parquet", "unit": "patient", "max_rows_per_unit": 5}
+    definition["ranges"] = {"age": (0, 120)}
+    tables = {"visits": definition}
+    release.Catalog.define(ledger, "world", tables, filter=BasicFilter(3), actor="keeper")
     visits = release.Catalog(ledger, "world").table("visits")
 
-Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for no other table.
-Ends of a column that the keeper knows are the default ones of questions; they are public, as is what they do to rows.
+Analysts name a table. Its source, unit and bounds are those of the catalog; the scope answers for
+no other table. If the keeper states the range of a column, questions use it by default; it is
+public, and so is its effect on rows.
 """
 
 # The drivers have types in part only.
@@ -45,7 +49,7 @@ from dpcompose.release.table import CATALOGUED, Table, columns_of, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
 LONGEST = 256
-"""Letters of a text that a worker reads, where a catalog says no other number."""
+"""The number of letters of a text that a worker reads, where the catalog states no other."""
 _POSSIBLE = _NEEDED | {
     "max_groups_per_unit",
     "max_rows_per_group",
@@ -63,7 +67,7 @@ class Catalog:
 
     Args:
         ledger: The ledger of the scope.
-        scope: The scope that its questions are charged to.
+        scope: The scope that questions are charged to.
 
     Raises:
         UnknownScopeError: If there is no such scope.
@@ -111,20 +115,22 @@ class Catalog:
         trust_view: Sequence[str] = (),
         public: Mapping[str, str | Path] | None = None,
     ) -> Catalog:
-        """Open a scope with its catalog, for keepers; a scope has one for good.
+        """Open a scope with its catalog, which never changes; for keepers.
 
         Args:
-            ledger: Where.
-            scope: Its path.
-            tables: For each name the arguments of `release.table`: its source, a path or a URL without a password, its
-                unit, and its bounds; and perhaps `ranges`, for columns of numbers their lower and upper ends.
+            ledger: The ledger in which to open the scope.
+            scope: The path of the scope.
+            tables: Maps each name to the arguments of `release.table`: source (a path, or a URL
+                without a password), unit and bounds; and optionally `ranges`, the lower and upper
+                ends of columns of numbers.
             filter: The filter of its budget.
             actor: Who opens it.
-            trust_view: Views of the database that may be asked.
-            public: Public tables that may be joined by name, CSV or Parquet files; they are kept by their digest.
+            trust_view: Views of the database that may be queried.
+            public: Public tables that may be joined by name: CSV or Parquet files, identified by
+                their digest.
 
         Raises:
-            DomainError: If a definition is not complete, or its table cannot be opened.
+            DomainError: If a definition is incomplete, or its table cannot be opened.
             ScopeExistsError: If the scope exists.
         """
         if not isinstance(tables, Mapping) or not tables:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -174,7 +180,9 @@ class Catalog:
 
     @property
     def described(self) -> dict[str, dict[str, Any]]:
-        """The columns, unit, bounds and stated ranges of each table, as plain values: all that an analyst is shown."""
+        """The columns, unit, bounds and ranges of each table as plain values: everything that an
+        analyst may see.
+        """
         found: dict[str, dict[str, Any]] = {}
         for name, own in self.tables.items():
             groups, rows_per_group = own.get("max_groups_per_unit"), own.get("max_rows_per_group")
@@ -191,7 +199,7 @@ class Catalog:
         return found
 
     def table(self, name: str) -> Table:
-        """A table of the catalog, by its name.
+        """Return a table of the catalog by its name.
 
         Raises:
             DomainError: If there is none, or its columns are no longer those that were catalogued.
@@ -206,10 +214,11 @@ class Catalog:
         tables: Mapping[str, Mapping[str, Any]],
         public: Mapping[str, PublicSource] = MappingProxyType({}),
     ) -> dict[str, Table]:
-        """Empty tables with the columns, units and bounds that are described; all that needs no row is decided as with rows.
+        """Return empty tables with the described columns, units and bounds; checks that need no row
+        behave as on the real tables.
 
         Args:
-            tables: For each name what `described` says of it.
+            tables: Maps each name to its entry in `described`.
             public: The public tables of the catalog.
         """
         engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
@@ -228,7 +237,7 @@ class Catalog:
 def described_table(
     name: str, description: Mapping[str, Any], data: Query, public: Mapping[str, PublicSource]
 ) -> Table:
-    """The table of a catalog whose rows a query gives; see `catalogued`."""
+    """Return a table of the catalog whose rows come from a query; see `catalogued`."""
     bounds, unit = Bounds(*description["bounds"]), tuple(description["unit"])
     made = Table(name, unit, bounds, columns_of(data), data=data)
     return catalogued(made, name, description, public)
@@ -237,7 +246,7 @@ def described_table(
 def catalogued(
     source: Table, name: str, description: Mapping[str, Any], public: Mapping[str, PublicSource]
 ) -> Table:
-    """A table as the catalog describes it.
+    """Return a table as the catalog describes it.
 
     Raises:
         DomainError: If its columns are no longer those that were catalogued.
@@ -256,13 +265,15 @@ def catalogued(
 
 
 def arguments_of_table(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `release.table` in the definition of a catalog."""
+    """Return the arguments of `release.table` in a definition of a catalog."""
     others = ("types", "ranges", "longest")
     return {name: value for name, value in definition.items() if name not in others}
 
 
 def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
-    """The ends of columns of numbers and the values of columns of text, as they are written down."""
+    """Return the ranges in their stored form: lower and upper ends of numbers, possible values of
+    texts.
+    """
     if not isinstance(ranges, Mapping):
         raise DomainError(
             "ranges", ranges, "a mapping from columns to their ends, such as {'age': (0, 120)}"
@@ -296,7 +307,7 @@ _NAMES = {"int": "integer", "str": "text", "bool": "boolean"}
 
 
 def _declared(columns: object, source: Table) -> tuple[dict[str, str], dict[str, Sequence[Any]]]:
-    """The types that columns of text are read as, and what is declared of the values; no row is looked at.
+    """Return the types to read text columns as, and their declared values; no row is read.
 
     Raises:
         DomainError: If there is no such column or kind, or the file has the column in another type.
@@ -334,28 +345,33 @@ def open_file(
     name: str | None = None,
     ledger: str | Path | None = None,
 ) -> Session:
-    """A session for one person with one table, such as visits.csv, whose ledger stands beside it. It is `release.open`.
+    """Open a session for one person with one table; its ledger is a file beside the source.
+    Exported as `release.open`.
 
-        visits = release.open("visits.csv", person="patient", budget=2, columns={"minutes": (float, 0, 120)})
+        columns = {"minutes": (float, 0, 120)}
+        visits = release.open("visits.csv", person="patient", budget=2, columns=columns)
         visits.sql("SELECT AVG(minutes) FROM visits", spend="5%")
 
-    Opened again, what was spent stays spent, and person, budget and columns need not be said again; a changed file holds
-    the same people, and has the same budget. What is left is told on standard error.
+    When it is opened again, earlier spending counts, and person, budget and columns may be omitted.
+    A changed file is taken to hold the same people and keeps the same budget. What is left is
+    printed on standard error.
 
     Args:
-        source: A CSV or Parquet file, whose table is called as the file is; or a frame.
-        person: The column that names the person of a row.
-        budget: The epsilon that all answers may cost together, for Budget(epsilon, 1e-6); or a filter.
-        columns: What is known of columns without looking at rows: float, int, str, bool or date, or a tuple that goes
-            on with the lower and the upper end of numbers, or with the values of a text. Columns of a CSV file are
-            text where nothing is said.
+        source: A CSV or Parquet file, which names the table; or a frame.
+        person: The column that identifies the person of a row.
+        budget: The epsilon that all answers may cost together, for Budget(epsilon, 1e-6); or a
+            filter.
+        columns: What is known of columns without looking at rows: float, int, str, bool or date, or
+            a tuple of that type and the lower and upper end of numbers, or the values of a text.
+            Other columns of a CSV file are text.
         delta: The delta of the budget.
-        max_rows_per_person: Rows kept of one person, 10 if nothing is said; more rows mean more noise.
-        name: For a frame, what its table is called.
-        ledger: Where the budget is kept; for a file beside it. A frame has no place, so it needs one.
+        max_rows_per_person: The rows kept of one person, by default 10; more rows need more noise.
+        name: The table's name, for a frame.
+        ledger: The ledger's file; by default beside the source. A frame needs one.
 
     Raises:
-        DomainError: If the source is no table, a column or type does not fit, or it was opened in other words.
+        DomainError: If the source is no table, a column or type does not fit, or an earlier opening
+            had other arguments.
     """
     path = Path(_location(source)) if isinstance(source, str | Path) else None
     if path is None and (ledger is None or name is None):
@@ -363,12 +379,12 @@ def open_file(
             "source",
             type(source).__name__,
             "a file, or a frame with name= and ledger=",
-            "A frame has no place",
+            "A frame has no path",
         )
     place = Path(str(ledger) if path is None or ledger is not None else f"{path}.ledger")
     opened: Mapping[str, Any] | None = None
     with ExitStack() as failing:
-        # Nothing is written before the source is known to be a table that fits.
+        # Check that the source is a table that fits before anything is written.
         books = failing.enter_context(closing(Ledger.open(place))) if place.exists() else None
         with suppress(UnknownScopeError):
             opened = None if books is None else _note_of(books, "file")
@@ -377,12 +393,14 @@ def open_file(
         books = failing.enter_context(closing(Ledger.open(place))) if books is None else books
         if opened is not None:
             try:
-                # Of another budget it is refused; in the same words nothing happens.
+                # Another budget is refused; with the same arguments this changes nothing.
                 if filter is not None:
                     open_scope(books, "file", filter=filter, note=opened, actor="owner")
             except ScopeExistsError:
                 domain = f"the budget with which {place.name} was opened before"
-                raise DomainError("budget", budget, domain, "Leave it out to go on") from None
+                raise DomainError(
+                    "budget", budget, domain, "Leave it out to use the stored budget"
+                ) from None
         elif path is not None:
             tables = {"file": {"source": str(path)} | definition}
             Catalog.define(books, "file", tables, filter=cast("Filter", filter), actor="owner")
@@ -405,7 +423,9 @@ def open_file(
 def _definition(
     source: Any, stored: Mapping[str, Any] | None, person: Any, columns: Any, rows: Any
 ) -> dict[str, Any]:
-    """The arguments of `table` for a source: as it was opened before, or as they are stated."""
+    """Return the arguments of `table` for a source: those stored by an earlier opening, or those
+    given now.
+    """
     said: dict[str, Any]
     if stored is not None:
         said = stored["catalog"]["tables"]["file"] if "catalog" in stored else stored["opened"]
@@ -447,12 +467,12 @@ def _definition(
 
 
 def _note_of(ledger: Ledger, scope: str) -> dict[str, Any]:
-    """The note with which a scope was opened."""
+    """Return the note with which a scope was opened."""
     return cast("dict[str, Any]", ledger.balance(scope).scope.description.get("note", {}))
 
 
 def _budget(budget: Any, delta: Any, stored: object) -> Filter | None:
-    """The budget of an epsilon, and of the delta; None where one is kept already and nothing else is said."""
+    """Return the budget for an epsilon and a delta; None if one is stored and no other is given."""
     if budget is None and stored is None:
         domain = "the epsilon that all answers may cost together, such as budget=2"
         raise DomainError("budget", None, domain)
@@ -462,10 +482,10 @@ def _budget(budget: Any, delta: Any, stored: object) -> Filter | None:
 
 
 def _location(source: object) -> str:
-    """A path in full, or a URL, without a password, that will be written down."""
+    """Return an absolute path, or a URL without a password, that can be stored."""
     if not isinstance(source, str | Path):
         raise DomainError(
-            "source", type(source).__name__, "a path or the URL of a database: a frame has no place"
+            "source", type(source).__name__, "a path or the URL of a database, not a frame"
         )
     if "://" not in str(source):
         return str(Path(source).resolve())
@@ -480,4 +500,4 @@ def _location(source: object) -> str:
 
 
 open = open_file
-"""The name that it has in the room's face: `release.open`."""
+"""The public name of `open_file`: `release.open`."""

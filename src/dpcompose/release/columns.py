@@ -1,4 +1,6 @@
-"""The columns of a table, its unit of privacy and its bounds: what is known of it without looking at a row."""
+"""The columns of a table, its unit of privacy and its bounds: everything known of it without
+reading a row.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,21 @@ from dpcompose.release.query import Engine, Query, Relation, TableName
 
 MOST_ROWS = 2**31
 LARGEST_CHANGE = 2**53
-"""The L1 change of one unit: integers up to here are floats."""
+"""The largest L1 change by one unit; integers up to this are exact as floats."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far adding or removing one unit can move a vector of integers, in the norms that noise is made for.
+    """The sensitivity of a vector of integers: how far adding or removing one unit can move it, in
+    several norms.
 
     Args:
         largest: The largest change of one coordinate; >= 1.
-        coordinates: How many coordinates can change; >= 1.
-        l1: The largest sum of the sizes of the changes.
-        l2_squared: The largest sum of their squares.
-        box: Whether every coordinate may change by `largest` at once, so that the worst case is one known vector.
+        coordinates: The largest number of coordinates that change; >= 1.
+        l1: The largest sum of absolute changes.
+        l2_squared: The largest sum of squared changes.
+        box: Whether every coordinate may change by `largest` at once, so that the worst case is one
+            known vector.
     """
 
     largest: int
@@ -38,18 +42,20 @@ class Change:
 
     @property
     def worst(self) -> tuple[int, ...] | None:
-        """The change that dominates all others, one integer a coordinate; None where no single one does."""
+        """The change that dominates all others, one integer for each coordinate; None if no single
+        change does.
+        """
         return (self.largest,) * self.coordinates if self.box else None
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The part of one unit's rows that is kept: the bounds are enforced on the table, not hoped for.
+    """Bounds on the rows that are kept of one unit. They are enforced on the table, not assumed.
 
     Args:
-        rows: Rows of one unit in all.
-        groups: Groups in which one unit has rows.
-        rows_per_group: Rows of one unit in one group.
+        rows: The largest number of rows of one unit.
+        groups: The largest number of groups in which one unit has rows.
+        rows_per_group: The largest number of rows of one unit in one group.
     """
 
     rows: int
@@ -60,7 +66,7 @@ class Bounds:
     def stated(
         cls, rows: object, *, groups: object = None, rows_per_group: object = None
     ) -> Bounds:
-        """The bounds as typed; what is left out follows from the number of rows.
+        """Return the bounds as typed; those left out follow from the number of rows.
 
         Raises:
             DomainError: If a bound is no integer between 1 and 2^31, or exceeds the number of rows.
@@ -73,7 +79,9 @@ class Bounds:
         )
 
     def within(self, cells: int | None) -> Bounds:
-        """The same bounds where there are only so many groups; None for an unknown number."""
+        """Return the same bounds for a question with this number of groups; None for an unknown
+        number.
+        """
         return (
             self
             if cells is None
@@ -81,11 +89,13 @@ class Bounds:
         )
 
     def change(self, size: int, *, bins: int = 1) -> Change:
-        """How far one unit moves the sums over groups of integers of at most that size, one a row.
+        """Return how far one unit moves the sums over groups of integers of absolute value at most
+        `size`, one for each row.
 
-        With v_i rows in group i: v_i <= rows_per_group, at most `groups` of them, sum v_i <= rows. The sum of squares
-        is convex, so it is largest with as many full groups as fit and the rest in one more. Where each group is split
-        into bins, the same rows may lie in one bin each or spread over several, which lowers the sum of squares.
+        With v_i rows in group i: v_i <= rows_per_group, at most `groups` of them, sum v_i <= rows.
+        The sum of squares is convex, so it is largest with as many full groups as fit and the
+        remaining rows in one more. If each group is split into bins, the same rows may lie in one
+        bin or spread over several, which lowers the sum of squares.
         """
         full = min(self.groups, self.rows // self.rows_per_group)
         rest = (
@@ -111,7 +121,9 @@ class Bounds:
 
     @property
     def presence(self) -> Change:
-        """How far one unit moves the numbers of distinct units: by 1 in every group in which it has a row."""
+        """How far one unit moves the numbers of distinct units: by 1 in every group in which it has
+        a row.
+        """
         groups = min(self.groups, self.rows)
         return Change(largest=1, coordinates=groups, l1=groups, l2_squared=groups, box=True)
 
@@ -128,12 +140,12 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One column: its name, its kind, and how its type is written.
+    """A column: its name, its kind and its type.
 
     Args:
-        name: As the engine has it.
+        name: The name in the engine.
         kind: "integer", "float", "decimal", "text", "boolean", "date" or "other".
-        type: How its type is written, alike for all engines, such as int64, string or decimal(12, 2).
+        type: The type, written alike for all engines, such as int64, string or decimal(12, 2).
     """
 
     name: str
@@ -147,16 +159,18 @@ class TableColumn:
 
     @property
     def groups(self) -> bool:
-        """Whether its values can be keys: equality must mean the same everywhere, which it does not for floats."""
+        """Whether its values can be group keys: all engines must agree on equality, which they do
+        not for floats.
+        """
         return self.kind in _READERS
 
     @property
     def identifies(self) -> bool:
-        """Whether it can name a unit of privacy."""
+        """Whether it can identify a unit of privacy."""
         return self.groups or self.kind in ("decimal", "identifier")
 
     def key(self, name: str, value: Any) -> Any:
-        """`value` as a key of this column; None stands for NULL.
+        """Return `value` as a key of this column; None stands for NULL.
 
         Raises:
             DomainError: If it cannot be a value of the column.
@@ -181,7 +195,7 @@ def _text(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > 10_000:
         return None
     try:
-        # Half a surrogate pair is no text in UTF-8.
+        # A lone surrogate cannot be encoded in UTF-8.
         value.encode()
     except UnicodeEncodeError:
         return None
@@ -189,7 +203,7 @@ def _text(value: Any) -> str | None:
 
 
 def _date(value: Any) -> date | None:
-    if isinstance(value, str) and len(value) == 10:  # as JSON and SQL write it
+    if isinstance(value, str) and len(value) == 10:  # The form in which JSON and SQL write it.
         try:
             return date.fromisoformat(value)
         except ValueError:
@@ -210,7 +224,7 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
-    """The sort key of a table's keys: text by code point, NULL last."""
+    """Return the sort key of a group key: text by code point, NULL last."""
     return tuple((value is None, 0 if value is None else value) for value in key)
 
 
@@ -219,20 +233,21 @@ class UnitTable:
     """A table with its unit of privacy: what is known of it without its rows.
 
     Args:
-        name: What the ledger calls it; no secret is in it.
-        unit: The columns that name the unit of privacy: all rows that agree there belong to one unit. None after a
-            join on another key, whose rows belong to nobody.
-        bounds: What of one unit's rows is kept; where no unit is left, how many rows one unit moves.
+        name: Its name in the ledger; contains no secret.
+        unit: The columns that identify the unit of privacy: rows that agree there belong to one
+            unit. None after a join on another key, whose rows belong to no unit.
+        bounds: Bounds on the rows kept of one unit; where no unit is left, the number of rows that
+            one unit changes.
         columns: The columns; public, unlike the rows.
-        steps: The transformations that made it, as they are written, and their constants.
-        weights: How often the columns of its source occur in a computed one.
-        opened: The tables as they were opened, of which it is made; none if it is one itself.
-        ranges: What the keeper knows of columns, for questions that state none: the two ends of numbers, or the values of
-            a text.
+        steps: The transformations that made it, as written, with their constants.
+        weights: How often columns of the source occur in each computed column.
+        opened: The opened tables from which it was made; empty if it was opened itself.
+        ranges: What the keeper states of columns, as defaults for questions: the two ends of
+            numbers, or the values of a text.
         public_tables: The public tables that the catalog lists.
-        part: The scope of the part of a partition that this is; empty for a whole table.
-        joined: Whether a row of what was opened may be several now.
-        copies: For computed columns that tell units apart as a column of the unit does, the name of that one.
+        part: The scope of the part of a partition that this table is; empty for a whole table.
+        joined: Whether an opened row may now occur several times.
+        copies: Maps computed columns that identify units as a unit column does to that column.
     """
 
     name: str
@@ -263,12 +278,12 @@ class UnitTable:
 
     @property
     def single(self) -> bool:
-        """Whether the database keeps it so that no unit has more than one row."""
+        """Whether the database enforces at most one row for each unit."""
         unique = () if self.relation is None or self.joined else self.relation.unique
         return any(columns <= {*self.unit} for columns in unique)
 
     def column(self, name: object, argument: str = "column") -> TableColumn:
-        """The column of that name.
+        """Return the column of that name.
 
         Raises:
             DomainError: If there is none.
@@ -281,7 +296,8 @@ class UnitTable:
         )
 
     def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
-        """The ends of a column's values as typed; those that are not are the catalog's.
+        """Return the lower and upper end of a column's values; an end that is not stated is the
+        catalog's.
 
         Raises:
             DomainError: If the catalog has none.

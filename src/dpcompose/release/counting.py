@@ -1,4 +1,6 @@
-"""Section 3.5.2's count, with its constants: how many counting queries can be answered to an accuracy."""
+"""How many counting queries can be answered to an accuracy: Section 3.5.2 of the book, with its
+constants.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,15 @@ class Counted:
     """How many counting queries one method answers.
 
     Args:
-        method: What adds up the privacy, or answers.
-        reference: Where it is from.
+        method: The composition theorem, or the algorithm that answers.
+        reference: The source of the method.
         queries: The largest number of queries, rounded down; infinite beyond 1e300.
-        noise: The scale or sigma of the noise on each query; of coordinated answering, the number of its rounds.
-        growth: What the number grows like in the number n of units, and the constant: "n / 23" or "n^2 / 5000".
-        accuracy: Whether the error holds for each query by itself, or for all at once.
+        noise: The scale or sigma of the noise on each query; for coordinated answering, the number
+            of rounds.
+        growth: How `queries` grows with the number n of units, with its constant: "n / 23" or "n^2
+            / 5000".
+        accuracy: Whether the error bound holds for each query separately ("each"), or for all at
+            once.
     """
 
     method: str
@@ -45,7 +50,9 @@ class Counted:
 
 @dataclass(frozen=True)
 class AccuracyCurve:
-    """The error of one method as the number of queries grows: points (queries, error as a part of the units)."""
+    """The error of one method as the number of queries grows: points (queries, error as a fraction
+    of the units).
+    """
 
     method: str
     points: tuple[tuple[int, float], ...]
@@ -53,15 +60,16 @@ class AccuracyCurve:
 
 @dataclass(frozen=True)
 class CountingPlan(Card):
-    """How many counting queries about so many units, each changed by 1 by one unit, can be answered.
+    """How many counting queries about a population can be answered; one unit changes each query by
+    1.
 
     Args:
-        units: How many units there are, n.
-        accuracy: The error allowed, as a part of the units.
-        confidence: The probability with which it holds.
-        epsilon: Of the whole.
-        delta: Of the whole.
-        domain: How many kinds of units there are, for coordinated answering.
+        units: The number of units, n.
+        accuracy: The allowed error, as a fraction of the units.
+        confidence: The probability with which the error bound holds.
+        epsilon: The epsilon of all answers together.
+        delta: The delta of all answers together.
+        domain: The number of kinds of units, for coordinated answering.
         rows: The methods, in the order of the book.
     """
 
@@ -74,7 +82,7 @@ class CountingPlan(Card):
     rows: tuple[Counted, ...]
 
     def curves(self, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
-        """For each method, the error that is reached with so many queries: the picture of a plan."""
+        """Return for each method the error at increasing numbers of queries, for a plot."""
         if not check.count("points", points, least=2) <= MOST_POINTS:
             raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
         most = max(row.queries for row in self.rows if row.accuracy == "each")
@@ -107,22 +115,25 @@ def plan(
     delta: float,
     domain: int = 2**20,
 ) -> CountingPlan:
-    """How many counting queries can be answered to an accuracy, under each way to add up what they cost.
+    """Return how many counting queries can be answered to an accuracy, under each composition
+    theorem.
 
-    Noise is Laplace or Gaussian, as large as the accuracy allows: P(|noise| > accuracy * units) <= 1 - confidence for
-    each query. The numbers are the largest k such that k queries are certified to be (epsilon, delta)-differentially
-    private; integer noise of the same size differs in far digits. Coordinated answering keeps one synthetic table and
-    corrects it where it is most wrong, which needs the queries in advance, a finite domain and a public number of
-    units; its error bound is a theorem and holds for all queries at once. Without a delta its least error grows as
-    n^(2/3); where the rounds are composed by zCDP, which uses the delta, as sqrt(n), each times logarithms.
+    Noise is Laplace or Gaussian, as large as the accuracy allows: P(|noise| > accuracy * units) <=
+    1 - confidence for each query. The result is the largest k such that k queries are certified to
+    be (epsilon, delta)-differentially private; integer noise of the same size differs only in late
+    digits. Coordinated answering keeps one synthetic table and corrects it where its error is
+    largest. It needs the queries in advance, a finite domain and a public number of units; its
+    error bound is a theorem and holds for all queries at once. Without a delta its smallest error
+    grows as n^(2/3); if the rounds are composed by zCDP, which uses the delta, as sqrt(n), each
+    times logarithms.
 
     Args:
-        units: How many units; from 1 to 10^9.
-        accuracy: The error allowed, as a part of the units; in (0, 1).
+        units: The number of units; from 1 to 10^9.
+        accuracy: The allowed error, as a fraction of the units; in (0, 1).
         confidence: From 10^-6 to below 1.
-        epsilon: Of all answers together; in (0, 100].
-        delta: Of all answers together; in (0, 1).
-        domain: How many kinds of units there are; at least 2.
+        epsilon: For all answers together; in (0, 100].
+        delta: For all answers together; in (0, 1).
+        domain: The number of kinds of units; at least 2.
 
     Raises:
         DomainError: If a number is outside its domain, or the accuracy is below one unit.
@@ -138,7 +149,7 @@ def plan(
     kinds = check.count("domain", domain, least=2)
     if not level >= LEAST_CONFIDENCE:
         raise DomainError(
-            "confidence", confidence, f"at least {LEAST_CONFIDENCE:g}, or any noise would do"
+            "confidence", confidence, f"at least {LEAST_CONFIDENCE:g}; any noise reaches less"
         )
     if not (size <= MOST_UNITS and total <= 100):
         raise DomainError(
@@ -178,12 +189,12 @@ def plan(
 
 
 def _laplace_reach(confidence: float) -> float:
-    """How many scales hold Laplace noise with that probability: P(|x| <= t b) = 1 - e^-t."""
+    """Return the t with P(|x| <= t b) = 1 - e^-t = confidence, for Laplace noise x of scale b."""
     return -math.log1p(-confidence)
 
 
 def _gaussian_reach(confidence: float) -> float:
-    """How many sigmas hold Gaussian noise with that probability."""
+    """Return the t with P(|x| <= t sigma) = confidence, for Gaussian noise x."""
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
@@ -212,7 +223,7 @@ def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
 
 
 def _most(fits: Callable[[int], bool]) -> int:
-    """The largest number that fits; 0 if 1 does not."""
+    """Return the largest number for which `fits` is true; 0 if 1 does not fit."""
     if not fits(1):
         return 0
     low, high = 1, 2
@@ -238,16 +249,18 @@ def _row(
 
 @dataclass(frozen=True)
 class RoundCosts:
-    """How T rounds share what they may cost: T choices, and T measurements.
+    """The noise of T rounds of coordinated answering within one budget: T choices and T
+    measurements.
 
-    With t = ln(2 T / (1 - confidence)), so that each choice and each noise fails with (1 - confidence) / (2 T), all q
-    queries are within 2 n sqrt(ln domain / T) + choice(T) (ln q + t) + noise(T, t): the proof of the theorem for any
-    failure probability, and any way to choose and to measure. The theorem as printed has t = ln q.
+    With t = ln(2 T / (1 - confidence)) each choice and each noise fails with probability (1 -
+    confidence) / (2 T). Then all q queries are within 2 n sqrt(ln domain / T) + choice(T) (ln q +
+    t) + noise(T, t). This is the proof of the theorem for any failure probability and any
+    mechanisms that choose and measure. The theorem as printed has t = ln q.
 
     Args:
-        method: The name of the row.
-        choice: The scale of one of T choices by the exponential mechanism.
-        noise: How far one of T noises goes but with probability e^-t, at most.
+        method: The name of the method.
+        choice: Maps T to the scale of one choice by the exponential mechanism.
+        noise: Maps T and t to a bound on one noise that fails with probability at most e^-t.
 
     Reference: [HardtLigettMcSherry2012, Theorem 2.2]
     """
@@ -257,17 +270,19 @@ class RoundCosts:
     noise: Callable[[int, float], float]
 
     def error(self, turns: int, *, units: int, domain: int, confidence: float) -> float:
-        """The error without the part that grows with ln q."""
+        """Return the error bound without the term that grows with ln q."""
         failing = math.log(2 * turns) - math.log1p(-confidence)
         initial = 2 * units * math.sqrt(math.log(domain) / turns)
         return initial + self.choice(turns) * failing + self.noise(turns, failing)
 
 
 def round_costs(epsilon: float, delta: float) -> tuple[RoundCosts, RoundCosts]:
-    """By epsilon alone, epsilon / (2 T) for each choice and each Laplace noise; and by zCDP, rho / (2 T) for each.
+    """Return the noise under pure epsilon, epsilon / (2 T) for each choice and each Laplace noise;
+    and under zCDP, rho / (2 T) for each.
 
-    A choice by the exponential mechanism with e0 is e0^2 / 8 zCDP, and its scale is 2 / e0; Gaussian noise of sigma is
-    1 / (2 sigma^2) zCDP, and beyond sqrt(2 t) sigma with probability at most e^-t.
+    A choice by the exponential mechanism with epsilon e0 is e0^2 / 8-zCDP, and its scale is 2 / e0.
+    Gaussian noise of sigma is 1 / (2 sigma^2)-zCDP, and exceeds sqrt(2 t) sigma with probability at
+    most e^-t.
     """
     rho = calibrate(Concentrated, epsilon=epsilon, delta=delta).value
     return (
@@ -287,7 +302,9 @@ def round_costs(epsilon: float, delta: float) -> tuple[RoundCosts, RoundCosts]:
 def _coordinated(
     costs: RoundCosts, reach: int, units: int, confidence: float, domain: int
 ) -> Counted:
-    """The most queries whose error is within reach for some number of rounds."""
+    """Return the largest number of queries whose error is within `reach`, over all numbers of
+    rounds.
+    """
     best, rounds = 0.0, 0
     for turns in _ROUNDS:
         left = reach - costs.error(turns, units=units, domain=domain, confidence=confidence)
@@ -311,7 +328,7 @@ def _laplace_error(scale: float, plan: CountingPlan) -> float:
 
 
 def _each(times: int, plan: CountingPlan) -> float:
-    """The epsilon that Theorem 3.20 leaves each of so many queries."""
+    """Return the epsilon of each of `times` queries that Theorem 3.20 composes within the budget."""
 
     def fits(each: float) -> bool:
         total = printed_advanced([(ApproximateDP(each), times)], slack=plan.delta)
@@ -321,14 +338,16 @@ def _each(times: int, plan: CountingPlan) -> float:
 
 
 def _tight_scale(times: int, plan: CountingPlan) -> float:
-    """The least scale of Laplace noise with which so many queries are within the budget."""
+    """Return the least scale of Laplace noise with which `times` queries are within the budget."""
     return calibrate(
         lambda scale: Laplace(scale) * times, epsilon=plan.epsilon, delta=plan.delta
     ).value
 
 
 def _gaussian_error(times: int, plan: CountingPlan) -> float:
-    """mu adds up in squares: k queries need sqrt(k) times the sigma of one."""
+    """Return the error of k queries with Gaussian noise: mu^2 is additive, so they need sqrt(k)
+    times the sigma of one.
+    """
     one = calibrate(Gaussian, epsilon=plan.epsilon, delta=plan.delta).value
     return one * math.sqrt(times) * _gaussian_reach(plan.confidence) / plan.units
 

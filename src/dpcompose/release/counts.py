@@ -1,4 +1,6 @@
-"""How many rows, units or different values there are, the largest groups, and what the bounds leave out."""
+"""Questions that count: rows, units, distinct values, the largest groups, and what the bounds leave
+out.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,13 @@ from dpcompose.release.table import Table
 
 @dataclass(frozen=True)
 class Count(Question):
-    """How many rows there are, in all or in each group.
+    """The number of rows, in all or in each group.
 
     Args:
-        threshold: What private keys have to have enough of to come out. For "rows" all of the amount is for the counts,
-            which are compared with the threshold themselves: the least noise. For "units" half of it is for numbers of
-            units, which are compared: where a unit has many rows in a group, keys with fewer of them come out.
+        threshold: What private keys must have enough of to be released. "rows": the whole spend
+            pays for the row counts, which are compared with the threshold themselves; this needs
+            the least noise. "units": half of it pays for numbers of units, which are compared;
+            where a unit has many rows in a group, this releases keys with fewer units.
     """
 
     _: KW_ONLY
@@ -57,7 +60,9 @@ class Count(Question):
 
 @dataclass(frozen=True)
 class Units(Question):
-    """How many units there are, in all or in each group: a unit counts once in a group, however many rows it has."""
+    """The number of units, in all or in each group: a unit counts once in a group, whatever the
+    number of its rows.
+    """
 
     kind: ClassVar[str] = "units"
 
@@ -71,11 +76,12 @@ class Units(Question):
 
 @dataclass(frozen=True)
 class Histogram(OfColumn):
-    """The number of rows in every bin [e0, e1), [e1, e2), ..., the last one closed; what lies outside is left out.
+    """The number of rows in every bin [e0, e1), [e1, e2), ..., the last one closed; numbers outside
+    are left out.
 
     Args:
         column: A column of numbers.
-        edges: Increasing numbers; all bins come out, empty ones too.
+        edges: Increasing numbers; all bins are released, empty ones too.
     """
 
     _: KW_ONLY
@@ -106,7 +112,7 @@ class Histogram(OfColumn):
 
 @dataclass(frozen=True)
 class Contingency(Count):
-    """How many rows there are for every combination of the values of several columns, the empty ones too.
+    """The number of rows for every combination of the values of several columns, empty ones too.
 
     Its `keys` are one list of values for each column of `by`.
     """
@@ -123,7 +129,7 @@ class Contingency(Count):
         size = math.prod(len(each) for each in lists)
         if not size <= MOST_KEYS:
             raise DomainError(
-                "keys", size, f"at most {MOST_KEYS:,} combinations", "Ask fewer columns or values"
+                "keys", size, f"at most {MOST_KEYS:,} combinations", "Use fewer columns or values"
             )
         return Count(by=self.by, keys=list(product(*lists)))._groups(table)
 
@@ -138,9 +144,9 @@ def _list_of(values: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Distinct(OfColumn):
-    """How many different values of a column there are, in all or in each group; NULL is none.
+    """The number of different values of a column, in all or in each group; NULL does not count.
 
-    A unit adds at most as many values as rows of it are kept; of equal rows of a unit one is enough.
+    A unit adds at most as many values as rows of it are kept; equal rows of a unit count as one.
 
     Args:
         column: A column of integers, text, dates or truth values.
@@ -168,12 +174,13 @@ METHODS = ("counts", "peeling")
 
 @dataclass(frozen=True)
 class Top(Question):
-    """The groups with the most rows, and noisy counts of theirs, the largest first.
+    """The groups with the most rows, largest first, with noisy counts.
 
-    By "counts" every group's count is made noisy, and the largest are kept. By "peeling" half of the amount chooses one
-    group after the other as a quantile is chosen, for each of which a unit counts with the rows of one group only,
-    and half is for the counts of those chosen. The default is the one whose choice is off by less at this price.
-    Private keys come out as in a count, and the largest of them are kept.
+    "counts" adds noise to every group's count and keeps the largest. "peeling" spends half on
+    choosing one group after the other, as a quantile is chosen, where a unit counts with the rows
+    of one group only; the other half pays for the counts of the chosen groups. The default is the
+    one whose choice has the smaller error at this price. Private keys are released as in a count,
+    and the largest of them are kept.
 
     Args:
         number: How many groups; at most 1,000, and no more than there are keys.
@@ -211,7 +218,7 @@ class Top(Question):
         ):
             if self.method == "peeling":
                 raise DomainError(
-                    "method", self.method, "counts, where keys are private or a delta is spent"
+                    "method", self.method, "'counts', since keys are private or a delta is spent"
                 )
             return noisy
         step = self._peeling(table, public, asked)
@@ -231,7 +238,9 @@ class Top(Question):
         return PeelingStep(selection, noise_for(chosen.change(1), half), self.number)
 
     def ordered(self, drawn: Released) -> Released:
-        """The groups that were chosen, by their noisy counts; equal ones as their keys came."""
+        """Return the chosen groups by decreasing noisy count; equal counts keep the order of their
+        keys.
+        """
         there = [
             (cell[-1], key, cell)
             for key, cell in zip(drawn.keys, drawn.released[0], strict=True)
@@ -243,12 +252,14 @@ class Top(Question):
 
 @dataclass(frozen=True)
 class RowsPerUnit(Question):
-    """How many units have 1, 2, ..., `most` or more rows, in all or in each group, before rows are left out.
+    """The number of units with 1, 2, ..., `most` or more rows, in all or in each group, before rows
+    are left out.
 
     A unit counts once in a group, whatever the number of its rows.
 
     Args:
-        most: The last number, which stands for itself and all above; by default the bound on a unit's rows.
+        most: The last number, which includes all larger ones; by default the bound on a unit's
+            rows.
     """
 
     _: KW_ONLY
@@ -278,10 +289,12 @@ class RowsPerUnit(Question):
 
 @dataclass(frozen=True)
 class LeftOut(Quotient):
-    """The share of units that lose a row of a question to the bounds, and the noisy number of units.
+    """The fraction of units that lose a row of a question to the bounds, and the noisy number of
+    units.
 
-    Half of the amount is for the units that do, half for all that have a row; one unit changes either by 1. In a
-    question about distinct units, what is lost are groups.
+    Half of the spend pays for the number of units that lose a row, half for the number of units
+    that have a row; one unit changes each by 1. For a question about distinct units, groups are
+    lost instead of rows.
 
     Args:
         question: The question whose rows are left out; its own spend does not matter.
@@ -318,6 +331,6 @@ class LeftOut(Quotient):
         return min(lost.error_beside(units, 1, failure) / max(count, 1), 1.0)
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
-        """Exact but for steps."""
+        """The interval of the fraction, exact up to the steps of the discrete noise."""
         (share, number), (units, lost) = released, design.noises
         return quotient_interval((share * number, number), (lost, units), (0.0, 1.0), failure)

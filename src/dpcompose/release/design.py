@@ -1,4 +1,6 @@
-"""A question made ready for one table: what is aggregated, what noise runs, and what that costs."""
+"""A question prepared for one table: the exact integers to aggregate, the noise to add, and the
+mechanism to charge.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,22 @@ from dpcompose.release.table import Table
 
 @dataclass(frozen=True)
 class KeyThreshold:
-    """Noise on the units, or rows, of every key that is there, and the least noisy number that lets a key out.
+    """Noise on the number of units or rows of every private key, and the threshold that releases a
+    key.
 
-    A unit that alone holds up to `coordinates` keys makes one of them come out with probability at most delta: the
-    keys it shares with others are hidden by the noise, so the whole is the composition of the noise on those and of a
-    failure of probability delta.
+    If a unit alone holds up to `coordinates` keys, the probability that any of them is released is
+    at most delta. Keys that it shares with others are protected by the noise. So the whole is the
+    composition of the noise on those keys and a failure of probability delta.
 
     Args:
-        noise: On distinct units, or on rows.
+        noise: The noise on numbers of distinct units or of rows.
         delta: The double that is charged for keys that one unit alone holds.
-        concentrated: Whether the price is wanted in rho.
-        measure: 0 where units are counted, 1 where rows are.
-        fewest: Keys of fewer units, or rows, never come out, and need not be handed over by the engine that holds them.
-            The argument is the same: a key that one unit brings to this number has at most `largest` - 1 more, and
-            comes out with probability at most delta / coordinates, as the threshold is that much higher; all others
-            are hidden by the noise.
+        concentrated: Whether the price is stated in rho.
+        measure: 0 if units are counted, 1 if rows are.
+        fewest: Keys with fewer units or rows are never released, and the engine need not return
+            them. The same argument applies: a key that one unit lifts to this number has at most
+            `largest` - 1 more, and is released with probability at most delta / coordinates, since
+            the threshold is that much higher; all other keys are protected by the noise.
 
     Reference: [Korolova2009]
     """
@@ -50,10 +53,10 @@ class KeyThreshold:
 
     @classmethod
     def costing(cls, change: Change, spend: Spend, *, measure: int = 0) -> KeyThreshold:
-        """The noise for the amount, and the threshold for the delta.
+        """Return the noise that the spend pays for, with the threshold for its delta.
 
         Raises:
-            DomainError: If no delta was named.
+            DomainError: If the spend has no delta.
         """
         KeyThreshold.require(spend)
         noise = noise_for(change, spend.with_delta(Fraction(0)))
@@ -70,26 +73,30 @@ class KeyThreshold:
 
     @property
     def least(self) -> int:
-        """The least noisy number that lets a key out.
+        """The threshold: keys with at least this noisy number are released.
 
-        One unit alone counts at most as the largest change of a key: each of its keys comes out with probability at
-        most delta / coordinates.
+        The number of a key that one unit holds alone is at most the largest change of a key, so it
+        is released with probability at most delta / coordinates.
         """
         return self.fewest - 1 + self.noise.change.largest + self._reach
 
     @property
     def _reach(self) -> int:
-        """How far noise reaches, but for the probability that one key may have."""
+        """The least t that the noise of one key reaches with probability at most delta /
+        coordinates.
+        """
         return self.noise.passing(self.delta / self.noise.change.coordinates * (1 - 1e-12))
 
     @property
     def scattered(self) -> KeyThreshold:
-        """For keys that are many, on many machines: `fewest` above 1, for a threshold higher by an eighth at most."""
+        """The same with `fewest` above 1, for very many keys on a cluster; the threshold rises by
+        at most an eighth.
+        """
         return replace(self, fewest=1 + self._reach // 8)
 
     @property
     def mechanism(self) -> Composable:
-        """The noise, and the failure."""
+        """The composition of the noise and the failure of probability delta."""
         failure = (
             Concentrated(0.0, delta=self.delta)
             if self.concentrated
@@ -98,18 +105,20 @@ class KeyThreshold:
         return self.noise.mechanism + failure
 
     def draw(self, numbers: Sequence[int]) -> list[tuple[bool, int]]:
-        """For the units, or rows, of each key, at least `fewest`: whether it comes out, and their noisy number."""
+        """Return for each key, which has at least `fewest` units or rows, whether it is released,
+        and its noisy number.
+        """
         least = self.least
         return [(number >= least, number) for number in self.noise.draw(numbers)]
 
     def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
+        """Return the description that the ledger stores."""
         fewest = {"fewest": self.fewest} if self.fewest > 1 else {}
         return {"threshold": self.least, "delta": repr(self.delta)} | fewest | self.noise.plain()
 
 
 class ReleaseStep(Protocol):
-    """One part of a release: it names what is charged, and it runs."""
+    """One step of a release: it names the mechanism to charge, and draws."""
 
     @property
     def mechanism(self) -> Composable:
@@ -117,17 +126,17 @@ class ReleaseStep(Protocol):
         ...
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-        """Draw the values released for each group, from the group's exact integers."""
+        """Draw the values released for each group from the group's exact integers."""
         ...
 
     def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
+        """Return the description that the ledger stores."""
         ...
 
 
 @dataclass(frozen=True)
 class NoiseStep:
-    """Noise on every integer of every group: one vector, one mechanism."""
+    """Noise on every integer of every group, as one mechanism on one vector."""
 
     noise: Noise
 
@@ -147,7 +156,9 @@ class NoiseStep:
 
 @dataclass(frozen=True)
 class SelectionStep:
-    """A candidate for every group, by its scores: |(b - a) lower - a upper| for the quantile a / b."""
+    """A step that chooses a candidate for every group by the scores |(b - a) lower - a upper| for
+    the quantile a / b.
+    """
 
     selection: Selection
     quantile: Fraction
@@ -160,7 +171,7 @@ class SelectionStep:
         return [(self.selection.draw(self.scores(cell)),) for cell in cells]
 
     def scores(self, cell: Sequence[int]) -> list[int]:
-        """The scores of all candidates in one group."""
+        """Return the scores of all candidates in one group."""
         return scores(cell, self.quantile)
 
     def plain(self) -> dict[str, object]:
@@ -169,10 +180,11 @@ class SelectionStep:
 
 @dataclass(frozen=True)
 class RankStep:
-    """A candidate for every group, with about so many rows below it, or above it.
+    """A step that chooses for every group a candidate with about a given number of rows below or
+    above it.
 
-    The score of a candidate is the distance of the rank from the interval [rows below it, rows below or at it], which
-    one row moves by 1 at most.
+    The score of a candidate is the distance of that rank from the interval [rows below it, rows
+    below or at it]; one row changes it by at most 1.
     """
 
     selection: Selection
@@ -187,7 +199,7 @@ class RankStep:
         return [(self.selection.draw(self.scores(cell)),) for cell in cells]
 
     def scores(self, cell: Sequence[int]) -> list[int]:
-        """The scores of all candidates in one group."""
+        """Return the scores of all candidates in one group."""
         counts = cell[::-1] if self.above else cell
         ends = [0, *accumulate(counts)]
         found = [max(less - self.rank, self.rank - most, 0) for less, most in pairwise(ends)]
@@ -202,14 +214,16 @@ class RankStep:
 
 @dataclass(frozen=True)
 class PeelingStep:
-    """The groups with the largest counts, chosen one after the other, and their noisy counts.
+    """A step that chooses the groups with the largest counts, one after the other, and releases
+    their noisy counts.
 
-    Each choice is among the groups that are left. Of a group that is not chosen nothing is released.
+    Each choice is among the groups that are left. Nothing is released of a group that is not
+    chosen.
 
     Args:
-        selection: Chooses among counts, all of which one unit moves the same way.
-        noise: On the counts of the chosen groups.
-        rounds: How many are chosen.
+        selection: Chooses among counts; one unit moves all of them in the same direction.
+        noise: The noise on the counts of the chosen groups.
+        rounds: The number of groups to choose.
 
     Reference: [DurfeeRogers2019]
     """
@@ -237,11 +251,11 @@ class PeelingStep:
 
 @dataclass(frozen=True)
 class Released:
-    """The released values: the groups, and for each step its values for each of them.
+    """The released values of all groups.
 
     Args:
-        keys: In the order given, or sorted if they are private.
-        released: One entry a step, one tuple a group.
+        keys: The groups, in the given order, or sorted if they are private.
+        released: One entry for each step: a tuple of values for each group.
     """
 
     keys: tuple[Key, ...]
@@ -250,16 +264,16 @@ class Released:
 
 @dataclass(frozen=True)
 class Design:
-    """All that is decided before the data is touched.
+    """Everything that is decided about a question before the data is read.
 
     Args:
-        table: The table that is asked.
-        aggregation: Which exact integers are needed.
-        steps: What is released of them, in this order.
-        measures: For each step, which of a group's integers it takes.
-        threshold: How private keys come out; None for public ones.
-        spend: What was named.
-        description: What the ledger stores of the question.
+        table: The table to aggregate.
+        aggregation: The exact integers that are needed.
+        steps: The mechanisms that release values, in order.
+        measures: For each step, the positions of the integers of a group that it reads.
+        threshold: The rule that releases private keys; None for public ones.
+        spend: The spend of the question.
+        description: The part of the ledger's description that states the question.
     """
 
     table: Table
@@ -286,7 +300,9 @@ class Design:
 
     @property
     def _adds_rows(self) -> bool:
-        """Whether every integer is a count or a clamped sum over rows, in public groups, with noise on it."""
+        """Whether all integers are counts or clamped sums over rows in public groups, released with
+        noise.
+        """
         what = self.aggregation
         noisy = self.threshold is None and all(type(step) is NoiseStep for step in self.steps)
         of_rows = (
@@ -296,7 +312,7 @@ class Design:
 
     @property
     def wanted(self) -> Aggregation:
-        """The integers that the engine hands over: none of keys that cannot come out."""
+        """The aggregation sent to the engine; it omits keys that cannot be released."""
         if self.threshold is None:
             return self.aggregation
         return replace(
@@ -305,25 +321,27 @@ class Design:
 
     @property
     def mechanism(self) -> Composable:
-        """The composition of all that runs, which is charged."""
+        """The composition of all steps and the threshold, which is charged."""
         parts = [step.mechanism for step in self.steps]
         return compose(*parts, *([] if self.threshold is None else [self.threshold.mechanism]))
 
     @property
     def noises(self) -> list[Noise]:
-        """The noise of each step that adds some; that on the keys, where there is no step."""
+        """The noise of each step that adds noise; the noise of the threshold if there is no step."""
         if not self.steps and self.threshold is not None:
             return [self.threshold.noise]
         return [each.noise for each in self.steps if isinstance(each, NoiseStep | PeelingStep)]
 
     @property
     def delta(self) -> Fraction | None:
-        """The delta at which a privacy curve becomes one epsilon, for filters that count epsilon; None if none was stated."""
+        """The delta at which filters in epsilon convert the privacy curve to one epsilon; None if
+        the spend states none.
+        """
         return self.spend.delta or None
 
     @property
     def plain(self) -> dict[str, object]:
-        """The question, the bounds and the mechanism, as the ledger stores them."""
+        """Return the question, the bounds and the mechanism as the ledger stores them."""
         bounds = self.table.bounds
         contribution = {
             "rows": bounds.rows,
@@ -345,7 +363,7 @@ class Design:
         return found if self.threshold is None else found | {"keys out": self.threshold.plain()}
 
     def draw(self, aggregates: Groups) -> Released:
-        """The noise on exact integers: the only line between what is private and what is released."""
+        """Add noise to exact integers. Only here do private values become released ones."""
         keys, first = self._keys(aggregates)
         bins = 1 if self.aggregation.bins is None else self.aggregation.bins[1].count
         empty: Mapping[int, Numbers] = {}
@@ -362,7 +380,9 @@ class Design:
     def _keys(
         self, aggregates: Groups
     ) -> tuple[tuple[Key, ...], list[tuple[tuple[int, ...], ...]]]:
-        """The groups that come out; for private ones also their noisy numbers, if nothing else is wanted."""
+        """Return the released groups; for private ones also their noisy numbers, if nothing else is
+        released.
+        """
         if self.threshold is None:
             assert self.aggregation.public is not None
             return self.aggregation.public, []
@@ -385,7 +405,9 @@ class Design:
 
 
 def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:
-    """For each point i of a grid with so many rows at each: |(b - a) rows below - a rows above|, quantile a / b."""
+    """Return, for each point i of a grid with counts at its points, |(b - a) rows below - a rows
+    above| for the quantile a / b.
+    """
     a, b = quantile.numerator, quantile.denominator
     found: list[int] = []
     below, above = 0, sum(counts)
@@ -397,6 +419,6 @@ def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:
 
 
 def digest(keys: Sequence[Key]) -> str:
-    """A short name for a list of keys, so that a request with other keys is another request."""
+    """Return a hash of a list of keys, so that requests with different keys are different requests."""
     text = json.dumps([[str(type(part).__name__), str(part)] for key in keys for part in key])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""The engines that aggregate exactly: what one must offer, and DuckDB, PostgreSQL and Spark.
+"""The engines DuckDB, PostgreSQL and Spark, each of which aggregates exact integers.
 
-An engine is a connection and its SQL: how it writes names, constants and types, and the functions that engines have
-under different names or with different meanings.
+Each class states how its engine writes names, constants and types, and the functions that differ
+from engine to engine in name or meaning.
 """
 
 # The drivers have types in part only.
@@ -41,7 +41,7 @@ UNION ALL
 SELECT database_name, schema_name, NULL, CASE WHEN temporary THEN 'frame' ELSE 'other' END, sql
 FROM duckdb_views() WHERE lower(view_name) = lower(?)
 """
-"""Tables and views of a name; temporary tables hold what some expression gave."""
+"""The tables and views of a name; a temporary table may hold the result of any expression."""
 _UNIQUE = """
 SELECT constraint_column_names FROM duckdb_constraints()
 WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND database_name = ? AND schema_name = ? AND table_name = ?
@@ -54,7 +54,9 @@ _FRAME = re.compile(
 
 
 class OnDuckDB(Engine):
-    """Sums of BIGINT are 128-bit integers; text sorts by its UTF-8 bytes, which is by code point."""
+    """DuckDB. Sums of BIGINT are 128-bit integers; text sorts by its UTF-8 bytes, which is the
+    order of code points.
+    """
 
     name = "DuckDB"
     labels = True
@@ -62,7 +64,7 @@ class OnDuckDB(Engine):
 
     @classmethod
     def embedded(cls) -> OnDuckDB:
-        """DuckDB in memory, for files and frames."""
+        """Open a DuckDB in memory, for files and frames."""
         import duckdb
 
         return cls(duckdb.connect(), foreign=False)
@@ -71,11 +73,11 @@ class OnDuckDB(Engine):
         super().__init__(raw, foreign=foreign)
         raw.execute("SET timezone = 'UTC'")
         if not foreign:
-            # A name of a table is never that of a variable of Python.
+            # Without this a table name could be resolved to a Python variable.
             raw.execute("SET python_enable_replacements = false")
 
     def tried(self, value: str, type: object) -> Value:
-        """A value as one of a type that a user typed; NULL where it does not read as one.
+        """Return a value cast to a type that a user typed; NULL where the cast fails.
 
         Raises:
             DomainError: If there is no such type.
@@ -97,7 +99,7 @@ class OnDuckDB(Engine):
         return "'" + value.replace("'", "''") + "'"
 
     def table(self, name: TableName) -> Query:
-        """A table; the values of an enumeration are texts, which sort as such."""
+        """Return a table; values of an enumeration become texts, which sort by code point."""
         found = super().table(name)
         listed = {
             each: words for each, words in self._columns(found.name) if words.startswith("ENUM(")
@@ -115,7 +117,9 @@ class OnDuckDB(Engine):
         return self.cast(f"('0x' || SUBSTRING(MD5({column}), 1, 8))", "int64")
 
     def is_in(self, column: str, values: Sequence[Any]) -> str:
-        """A table of the values where there are many: to write and read thousands of literals takes long."""
+        """Return SQL for membership in a set. Many values are written as a table, since thousands
+        of literals are slow to write and parse.
+        """
         types = {_KEY_TYPES.get(value.__class__) for value in values}
         type = types.pop() if len(types) == 1 else None
         texts = (
@@ -128,9 +132,10 @@ class OnDuckDB(Engine):
         return f"({column} IN (SELECT {self.cast(texts, type)}))"
 
     def _listed(self, values: Sequence[str]) -> str | None:
-        """Texts, one a row, written as one literal; None if no letter separates them.
+        """Return SQL for one row per text, written as a single literal; None if no character can
+        separate the texts.
 
-        A table of Arrow's would import its data sets and pandas: 60 MB, and half a second.
+        An Arrow table would import pyarrow's data sets and pandas: 60 MB and half a second.
         """
         letters = set[str]().union(*values)
         separator = next(
@@ -141,7 +146,9 @@ class OnDuckDB(Engine):
         return f"UNNEST(STR_SPLIT({self.text(separator.join(values))}, {self.text(separator)}))"
 
     def dictionary(self, values: Sequence[str]) -> Query | None:
-        """Windows and groups over small integers take half the time of those over text."""
+        """Return texts with small integer labels, since windows and groups over integers take half
+        the time of those over text.
+        """
         texts, type = self._listed(values), narrowest(0, len(values))
         if texts is None:
             return None
@@ -153,10 +160,11 @@ class OnDuckDB(Engine):
         )
 
     def numbered(self, rows: Query, of: Sequence[str], order: Order) -> Query:
-        """The ranks of all rows, sorted once, say where a group begins and ends: faster than a window for each group.
+        """Number the rows of each group from one sort over all rows, which is faster than a window
+        for each group.
 
-        DuckDB sorts keys of at most eight bytes in two thirds of the time. So integers that fit 32 bits are sorted
-        apart. All rows of a group are on the same side.
+        DuckDB sorts keys of at most eight bytes in two thirds of the time, so integers that fit in
+        32 bits are sorted separately. All rows of a group are on the same side of that split.
         """
         first = of[0]
         if rows.types[first] != "int64":
@@ -174,11 +182,13 @@ class OnDuckDB(Engine):
         return [row[:2] for row in self.raw.execute(f"DESCRIBE SELECT * FROM {name}").fetchall()]
 
     def relation(self, name: TableName) -> Relation:
-        """Views of frames and of Parquet files count as tables: DuckDB makes them so."""
+        """Return what the catalog states about a table. Views that DuckDB makes of frames and
+        Parquet files count as tables.
+        """
         *schema, table = name
         found = self.raw.execute(_RELATIONS, [table, table]).fetchall()
         named = [each for each in found if not schema or each[1] == schema[-1]]
-        # Of several of one name the engine takes one: all have to be plain.
+        # If several relations have this name, the engine picks one, so all must be plain.
         plain = bool(named) and all(_plain(table, kind, words) for _, _, _, kind, words in named)
         if len(named) != 1:
             return Relation(table, plain, None)
@@ -188,17 +198,17 @@ class OnDuckDB(Engine):
         return Relation(table, plain, place, tuple(frozenset(columns) for (columns,) in unique))
 
     def require(self) -> None:
-        """Refuse a connection that takes different texts for equal, whatever their columns say."""
+        """Refuse a connection whose default collation takes different texts for equal."""
         ((found,),) = self.raw.execute("SELECT current_setting('default_collation')").fetchall()
         if self.foreign and found not in (None, "", "binary"):
-            remedy = "Equal keys would be written as one row or another has them: RESET default_collation"
+            remedy = "The spelling of a key would depend on rows: RESET default_collation"
             raise DomainError("default_collation", found, "none, or binary", remedy)
 
 
 def _numbered(rows: Query, of: Sequence[str], order: Order) -> Query:
     equal = [f"{rows[name]} ASC NULLS LAST" for name in of]
     sort = [*equal, *order(rows)]
-    # DuckDB finds a sum over all rows once, but count(*) again for each row.
+    # DuckDB computes a sum over all rows once, but count(*) again for each row.
     total = over(
         f"SUM({case((f'{rows[of[0]]} IS NOT NULL', '1'), other='0')})", order=sort, frame=WHOLE
     )
@@ -209,7 +219,9 @@ def _numbered(rows: Query, of: Sequence[str], order: Order) -> Query:
 
 
 def _plain(name: str, kind: str, words: str) -> bool:
-    """Whether rows come out as they are stored: an expression for a column is one for all rows of everybody."""
+    """Whether rows are returned as stored. A column computed by an expression could depend on other
+    people's rows.
+    """
     if kind == "frame":
         quoted = (name, '"' + name.replace('"', '""') + '"')
         heads = tuple(f"CREATE TEMP VIEW {each} AS SELECT * FROM " for each in quoted)
@@ -234,16 +246,17 @@ WHERE indrelid = to_regclass(%s) AND indisunique AND indisvalid AND indisready A
     AND (relkind = 'p' OR NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = indrelid))
 GROUP BY indexrelid HAVING bool_and(attcollation = 0)
 """
-"""Columns that are unique at every moment, with the rows of children. Texts are not among them: an index of theirs is
-not unique any more when the system's collation has changed below it."""
+"""Columns with an enforced unique index; not text, whose index a new collation may break."""
 
 
 _IN_COPIES = 10**4
-"""Rows of a public table above which PostgreSQL is handed a copy in place of constants."""
+"""Public tables with more rows are copied to PostgreSQL instead of written as constants."""
 
 
 class OnPostgreSQL(Engine):
-    """Sums of bigint are numeric, without a limit; text sorts by its collation, so its UTF-8 bytes are sorted."""
+    """PostgreSQL. Sums of bigint are unlimited numeric; text sorts by its collation, so its UTF-8
+    bytes are sorted instead.
+    """
 
     name = "PostgreSQL"
     types = TYPES | {"float64": "DOUBLE PRECISION", "string": "TEXT"}
@@ -265,7 +278,9 @@ class OnPostgreSQL(Engine):
         return f"({number} = 'NaN'::float8)"
 
     def binary_collation(self, column: Value) -> Value:
-        """Text made of bytes has the collation of the database itself: there, different texts are never equal."""
+        """Return SQL for a text column converted to bytes and back, which gives it the database's
+        default collation; under that, different texts are never equal.
+        """
         return Value(f"CONVERT_FROM({self.by_code_point(column)}, 'UTF8')", "string")
 
     def by_code_point(self, column: str) -> str:
@@ -277,10 +292,11 @@ class OnPostgreSQL(Engine):
         return f"({' + '.join(bytes)})"
 
     def as_double(self, column: Value) -> Value:
-        """Where no precision is declared, numbers beyond 10^16 become that and those below 10^-60 become 0.
+        """Return SQL for a decimal column as a double. If no precision is declared, numbers beyond
+        10^16 are clamped and those below 10^-60 become 0.
 
-        PostgreSQL refuses to make a double of anything else. Its numeric NaN counts as larger than every number, here
-        as in its own comparisons.
+        PostgreSQL raises an error when it converts other numbers to double. Its numeric NaN
+        compares as larger than every number, here as in its own comparisons.
         """
         if column.type != "decimal":
             return self.cast(column, "float64")
@@ -295,7 +311,7 @@ class OnPostgreSQL(Engine):
         columns = ", ".join(map(self.quoted, types))
         rows = list(zip(*(column.to_pylist() for column in frame.columns), strict=True))
         if len(rows) <= _IN_COPIES:
-            # The first row says the types.
+            # PostgreSQL takes the types of all rows from the first one.
             cells = [[self.cast("NULL", type) for type in types.values()]]
             cells += [
                 ["NULL" if each is None else self.constant(each) for each in row] for row in rows
@@ -333,7 +349,9 @@ class OnPostgreSQL(Engine):
         return found
 
     def relation(self, name: TableName) -> Relation:
-        """Views, foreign tables, temporary ones and row security are not plain, nor are tables with such parts."""
+        """Return what the catalog states about a table. Views, foreign tables, temporary tables and
+        tables with row security are not plain, nor are tables with such partitions.
+        """
         quoted = ".".join(map(self.quoted, name))
         plain, place = self.raw.execute(_RELATION, [quoted]).fetchone()
         info = self.raw.info
@@ -343,7 +361,9 @@ class OnPostgreSQL(Engine):
         return Relation(".".join(name), bool(plain), place, kept)
 
     def require(self) -> None:
-        """Refuse what cannot hold or hand over every text: there, the letters of one row would be an error."""
+        """Refuse encodings that cannot hold or return every text, since some texts in rows would
+        raise errors.
+        """
         for name in ("server_encoding", "client_encoding"):
             found = self.raw.info.parameter_status(name)
             if found != "UTF8":
@@ -368,7 +388,7 @@ WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY at
 
 
 def _columns_alone(plan: Any, kind: str) -> bool:
-    """Whether a plan of Spark's chooses columns, and computes none."""
+    """Whether a plan of Spark only selects columns and computes none."""
     columns = plan.projectList() if kind == "Project" else None
     return columns is not None and all(
         columns.apply(at).getClass().getSimpleName() == "AttributeReference"
@@ -377,7 +397,9 @@ def _columns_alone(plan: Any, kind: str) -> bool:
 
 
 class OnSpark(Engine):
-    """Sums of BIGINT overflow, so they are taken in DECIMAL(38, 0); text sorts by its UTF-8 bytes."""
+    """Spark. Sums of BIGINT can overflow, so they are taken in DECIMAL(38, 0); text sorts by its
+    UTF-8 bytes.
+    """
 
     name = "Spark"
     quote = "`"
@@ -389,7 +411,9 @@ class OnSpark(Engine):
         return f"({number}D)"
 
     def text(self, value: str) -> str:
-        """Bytes, but for letters and digits: settings decide what a backslash is, and what ${...} is."""
+        """Return SQL for a text. All characters but letters and digits are written as bytes, since
+        settings decide what a backslash and ${...} mean.
+        """
         if value.isascii() and value.replace(" ", "").isalnum():
             return f"'{value}'"
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
@@ -404,7 +428,7 @@ class OnSpark(Engine):
         return Value(f"CAST(CAST({column} AS BINARY) AS STRING)", "string")
 
     def readable(self, column: str) -> str:
-        """Spark keeps whatever bytes a file has."""
+        """Return SQL for whether a text is valid UTF-8, which Spark does not check by itself."""
         return f"({column} IS NOT NULL AND IS_VALID_UTF8({column}))"
 
     def digest(self, column: str) -> str:
@@ -420,7 +444,9 @@ class OnSpark(Engine):
         return self.raw.table(name).dtypes
 
     def relation(self, name: TableName) -> Relation:
-        """Names that stand for files or frames are tables here; a view that selects, computes or joins is none."""
+        """Return what the catalog states about a table. Names that stand for files or frames count
+        as tables; a view that selects, computes or joins does not.
+        """
         quoted = ".".join(map(self.quoted, name))
         plan, lasting = self.raw.table(quoted)._jdf.queryExecution().analyzed(), True
         while (kind := plan.getClass().getSimpleName()) in (
@@ -439,12 +465,14 @@ class OnSpark(Engine):
         return [tuple(row) for row in self.raw.sql(words).collect()]
 
     def close(self) -> None:
-        """Stop the session."""
+        """Stop the Spark session."""
         self.raw.stop()
 
 
 def engine_of(connection: object) -> Engine | None:
-    """The engine of an open connection of DuckDB or psycopg, or of a Spark session; None for anything else."""
+    """Return the engine of an open connection of DuckDB or psycopg, or of a Spark session; None for
+    anything else.
+    """
     match type(connection).__module__.partition(".")[0].strip("_"), type(connection).__name__:
         case "duckdb", "DuckDBPyConnection":
             return OnDuckDB(connection)

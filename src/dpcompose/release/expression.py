@@ -1,10 +1,10 @@
-"""Expressions over the columns of one row: what `where` and `mutate` take.
+"""Expressions over the columns of one row, which `where` and `mutate` take.
 
     adults = release.col("age") >= 18
     length = release.case((release.col("minutes") > 60, "long"), else_="short")
 
-An expression is a value. It says nothing of other rows: there is no class for a window, an aggregate, a subquery, a
-random number or the time, so none can be said.
+An expression is a value and cannot read other rows: no class exists for a window, an aggregate, a
+subquery, a random number or the current time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from dpcompose import check
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
 
-# Methods, what they are, why they are refused, and what to use.
+# Methods of tables: what they are, why they are refused, and what to use instead.
 _OF_TABLES = """
 order_by sort_values sort | a sorted table | the place of a row follows from the rows of others | Sort the answer
 limit head tail first top_k topk nlargest nsmallest | a part of the rows | which rows are in it follows from the rows
@@ -53,7 +53,7 @@ execute to_pandas to_polars to_pyarrow to_csv to_parquet collect show preview ca
   are never shown | Ask the session for counts, sums and the like
 [...] | a column or rows by an index | rows are never shown | Use select, where, and release.col(name) in expressions
 """
-# The same, but for what they are: methods of columns have one sort each.
+# Methods of columns, which are all of one sort: why they are refused, and what to use instead.
 _OF_EXPRESSIONS = """
 sum mean min max count nunique any all std var median quantile over rank dense_rank ntile percent_rank cume_dist lag
   lead cumsum cummax cummin first last nth collect mode topk argmin argmax approx_median approx_nunique value_counts
@@ -79,11 +79,12 @@ _REASONS = {"a table": _by_name(_OF_TABLES), "an expression": _by_name(_OF_EXPRE
 
 
 def refused_method(of: str, name: str) -> UnknownMethodError:
-    """The error that refuses a method of tables or of expressions; for Python it is a method that is not there.
+    """Return the error that refuses a method of tables or of expressions; for Python it is a
+    missing attribute.
 
     Args:
         of: "a table" or "an expression".
-        name: The method.
+        name: The name of the method.
     """
     unknown = {
         "a table": (
@@ -102,7 +103,7 @@ def refused_method(of: str, name: str) -> UnknownMethodError:
 
 
 def called(value: object) -> str:
-    """The words for something given in place of an expression; it is not evaluated, nor shown."""
+    """Describe a value that was passed instead of an expression; it is neither evaluated nor shown."""
     module = type(value).__module__.partition(".")[0]
     if module == "ibis":
         return "an expression of ibis"
@@ -112,13 +113,13 @@ def called(value: object) -> str:
 
 
 DEEPEST = 150
-"""Functions inside each other."""
+"""The largest number of nested functions."""
 LARGEST = 1e150
 MOST_VALUES = 1_000
-"""Values of a list; conditions in one chain of `and` or `or`."""
+"""The largest number of values in a list, and of conditions in one chain of `and` or `or`."""
 MOST_TEXT = 10_000
 FARTHEST = 10**9
-"""The last place of a text."""
+"""The largest position in a text."""
 UNITS = ("year", "quarter", "month", "week")
 
 
@@ -126,7 +127,9 @@ Operator = Callable[["RowExpression", object], "RowExpression"]
 
 
 def _operator(name: str, *, swapped: bool = False, negated: bool = False) -> Operator:
-    """The method of an operator: the function of that name of both sides, or of the other side and this one."""
+    """Return the method of an operator: the function of that name applied to both operands, swapped
+    or negated on request.
+    """
 
     def method(self: RowExpression, other: object) -> RowExpression:
         connect = _chain if name in ("and", "or") else call
@@ -137,16 +140,17 @@ def _operator(name: str, *, swapped: bool = False, negated: bool = False) -> Ope
 
 
 class RowExpression(ABC):
-    """An expression whose value follows from one row; made by `col`, `lit` and `case`, and by what is said of these.
+    """An expression whose value depends on one row only; made by `col`, `lit`, `case`, operators
+    and methods.
 
-    Every function is total: where it has no value, it is NULL. `==` and its like build expressions; two expressions
-    are the same where their `text` is.
+    Every function is total: where it has no value, it is NULL. `==` and other comparisons build
+    expressions; two expressions are the same if their `text` is.
     """
 
     @property
     @abstractmethod
     def text(self) -> str:
-        """How it is written; equal for equal expressions only."""
+        """The expression as text; equal only for equal expressions."""
 
     def __repr__(self) -> str:
         return self.text
@@ -156,11 +160,11 @@ class RowExpression(ABC):
 
     def __bool__(self) -> NoReturn:
         raise UnsupportedError(
-            "and, or, not, in, a < b < c", "they look at one value", "Use &, |, ~, is_in, between"
+            "and, or, not, in, a < b < c", "they test one value", "Use &, |, ~, is_in, between"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what other libraries do to columns, and expressions of one row do not."""
+        """Refuse methods of columns in other libraries that are no functions of one row."""
         raise refused_method("an expression", name)
 
     def __getitem__(self, item: object) -> NoReturn:
@@ -197,11 +201,11 @@ class RowExpression(ABC):
         return call("not", self)
 
     def is_null(self) -> RowExpression:
-        """Whether there is no value."""
+        """Whether the value is NULL."""
         return call("is_null", self)
 
     def fill_null(self, value: object) -> RowExpression:
-        """The value, or another one where there is none."""
+        """The value, or `value` where it is NULL."""
         return call("fill_null", self, value)
 
     def is_in(self, values: Sequence[object]) -> RowExpression:
@@ -221,26 +225,27 @@ class RowExpression(ABC):
         return (self >= lower) & (self <= upper)
 
     def abs(self) -> RowExpression:
-        """The size of a number."""
+        """The absolute value of a number."""
         return call("abs", self)
 
     def floor(self) -> RowExpression:
-        """The largest integer at or below a number; NULL beyond 2^53 in size."""
+        """The largest integer at or below a number; NULL beyond 2^53 in absolute value."""
         return call("floor", self)
 
     def remainder(self, by: object) -> RowExpression:
-        """The remainder of an integer by a constant one, with the sign of the former, as `%` in SQL.
+        """The remainder of an integer by a constant one, with the sign of the dividend, as `%` in
+        SQL.
 
-        `x % by` is from 0 to `by` less 1, as in Python.
+        `x % by` is from 0 to `by` - 1, as in Python.
         """
         return call("remainder", self, by)
 
     def lower(self) -> RowExpression:
-        """A text with A to Z as a to z; other letters stay, for engines fold them in different ways."""
+        """A text with A to Z as a to z; other letters stay, since engines convert them differently."""
         return call("lower", self)
 
     def upper(self) -> RowExpression:
-        """A text with a to z as A to Z."""
+        """A text with a to z as A to Z; other letters stay."""
         return call("upper", self)
 
     def length(self) -> RowExpression:
@@ -248,23 +253,23 @@ class RowExpression(ABC):
         return call("length", self)
 
     def substring(self, start: int, length: int = FARTHEST) -> RowExpression:
-        """So many code points of a text from a place on, which counts from 1; fewer where the text ends before."""
+        """At most `length` code points of a text from position `start`, which counts from 1."""
         return call("substring", self, start, length)
 
     def right(self, length: int) -> RowExpression:
-        """The last code points of a text, so many of them."""
+        """The last `length` code points of a text."""
         return call("right", self, length)
 
     def starts_with(self, text: str) -> RowExpression:
-        """Whether a text begins so."""
+        """Whether a text begins with `text`."""
         return call("starts_with", self, _literal(text))
 
     def ends_with(self, text: str) -> RowExpression:
-        """Whether a text ends so."""
+        """Whether a text ends with `text`."""
         return call("ends_with", self, _literal(text))
 
     def contains(self, text: str) -> RowExpression:
-        """Whether a text has this part."""
+        """Whether a text contains `text`."""
         return call("contains", self, _literal(text))
 
     def year(self) -> RowExpression:
@@ -306,15 +311,16 @@ class RowExpression(ABC):
         return call("date", self)
 
     def cast(self, kind: str) -> RowExpression:
-        """As another kind: numbers and truth values as "float", truth values as "integer", integers as "text".
+        """Convert to another kind: numbers and truth values to "float", truth values to "integer",
+        integers to "text".
 
         Raises:
-            UnsupportedError: For all others, which engines do in different ways.
+            UnsupportedError: For all other conversions, on which engines differ.
         """
         if kind not in ("float", "integer", "text"):
             remedy = "schema= gives the columns of a file their types; floor() makes integers"
             raise UnsupportedError(
-                f"cast to {kind!r}", "engines cast in different ways, or fail at one row", remedy
+                f"cast to {kind!r}", "engines convert differently, or fail at some rows", remedy
             )
         return call(f"as_{kind}", self)
 
@@ -351,11 +357,11 @@ class LiteralValue(RowExpression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionCall(RowExpression):
-    """A function of the allow-list, applied.
+    """A call of an allowed function.
 
     Args:
         name: Its name in `release.function`.
-        arguments: What it is applied to.
+        arguments: The expressions it is applied to.
     """
 
     name: str
@@ -368,7 +374,7 @@ class FunctionCall(RowExpression):
         if self.depth > DEEPEST:
             reason, remedy = (
                 "engines would take long to read it",
-                "Say it in fewer steps, such as is_in([...])",
+                "Use fewer functions, such as is_in([...])",
             )
             raise UnsupportedError(
                 f"an expression of more than {DEEPEST} functions inside each other", reason, remedy
@@ -383,26 +389,27 @@ def col(name: str) -> RowExpression:
     """A column of the table that the expression is used on.
 
     Raises:
-        DomainError: If it is no name.
+        DomainError: If `name` is no name.
     """
     return ColumnName(check.line("name", name))
 
 
 def lit(value: object) -> RowExpression:
-    """A constant: a truth value, a 64-bit integer, a float up to 1e150 in size, a text, a date.
+    """A constant: a truth value, a 64-bit integer, a float up to 1e150 in absolute value, a text, a
+    date.
 
     Raises:
-        DomainError: If it is anything else; NULL is asked for by `is_null`.
+        DomainError: If it is anything else; for NULL use `is_null`.
     """
     return _literal(value)
 
 
 def case(*branches: tuple[object, object], else_: object) -> RowExpression:
-    """The value of the first branch whose condition holds; a condition that is NULL does not.
+    """The value of the first branch whose condition is true; a condition that is NULL is not.
 
     Args:
         branches: Pairs of a condition and a value, 1 to 100.
-        else_: The value where none holds.
+        else_: The value where no condition is true.
 
     Raises:
         DomainError: If a branch is no pair.
@@ -421,7 +428,9 @@ _ONE_TO_ONE = {"add", "subtract", "multiply", "as_text", "lower", "upper", "fill
 
 
 def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | None:
-    """The entry of `names` for the column whose values an expression tells apart; None where that is not plain."""
+    """Return the entry of `names` for the column that the expression maps one to one; None if that
+    is not evident.
+    """
     while isinstance(expression, FunctionCall) and expression.name in _ONE_TO_ONE:
         expression, *others = sorted(
             expression.arguments, key=lambda each: isinstance(each, LiteralValue)
@@ -432,10 +441,11 @@ def one_to_one(expression: RowExpression, names: Mapping[str, str]) -> str | Non
 
 
 def row_expression(where: str, value: object) -> RowExpression:
-    """The expression that was given; a truth value stands for itself.
+    """Return the value as an expression; a truth value becomes a constant.
 
     Raises:
-        UnsupportedError: If it is none; the error names the clause, and says what it is.
+        UnsupportedError: If it is no expression; the error names the clause and describes the
+            value.
     """
     if isinstance(value, bool):
         return LiteralValue(value)
@@ -447,7 +457,7 @@ def row_expression(where: str, value: object) -> RowExpression:
 
 
 def call(name: str, *arguments: object) -> RowExpression:
-    """A function of the allow-list, applied to expressions or constants."""
+    """Apply an allowed function to expressions or constants."""
     return FunctionCall(
         name,
         tuple(each if isinstance(each, RowExpression) else _literal(each) for each in arguments),
@@ -455,7 +465,7 @@ def call(name: str, *arguments: object) -> RowExpression:
 
 
 def _chain(name: str, one: object, other: object) -> RowExpression:
-    """Conditions that `and` or `or` connects, side by side: the order in which they are taken changes nothing."""
+    """Connect conditions by `and` or `or` as one flat list; their order changes nothing."""
     parts = [each if isinstance(each, RowExpression) else _literal(each) for each in (one, other)]
     flat: list[RowExpression] = []
     for each in parts:

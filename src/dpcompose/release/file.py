@@ -1,4 +1,4 @@
-"""Questions as plain values: one [[question]] table each in a TOML file, or documents of JSON."""
+"""Reads questions from plain values: [[question]] tables of a TOML file, or JSON documents."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ KINDS: Mapping[str, type[Question]] = {
 
 
 def questions(source: str | Path | list[object]) -> tuple[Question, ...]:
-    """The questions of a TOML file, or of a list of documents as `Question.plain` writes them.
+    """Return the questions of a TOML file, or of a list of documents as `Question.plain` writes
+    them.
 
     Keys of groups are lists of values, or of lists of values for several columns.
 
     Raises:
         DomainError: If the source is neither text, a path nor a list.
-        PlanError: If the file cannot be read, or a table says something else than a question.
+        PlanError: If the file cannot be read, or a table describes no question.
     """
     if isinstance(source, list):
         return tuple(_question(each, "questions", str(at)) for at, each in enumerate(source))

@@ -1,9 +1,10 @@
-"""The functions that an expression may use, and how engines are asked for them: one table.
+"""The table of functions that an expression may use, with their SQL in each engine.
 
-Each one is total by itself, and alike on DuckDB, PostgreSQL and Spark: whatever a row holds, no engine raises an error.
-Guards are values, not branches: an operation that could fail is given other operands, so that it cannot fail even where
-an engine evaluates it for rows that a condition leaves out. Floats are finite: NaN and what is above 1e150 in size are
-NULL, what is below 1e-150 is 0, so products and quotients of two neither overflow nor underflow.
+Each function is total by itself and has the same value on DuckDB, PostgreSQL and Spark: no row
+makes an engine raise an error. Guards change operands instead of branching: an operation that could
+fail gets harmless operands, so that it cannot fail even where an engine evaluates it for rows that
+a condition excludes. Floats are finite: NaN and absolute values above 1e150 are NULL, and those
+below 1e-150 are 0, so products and quotients of two neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PARTS = {
     "DOY": ("day_of_year", 0),
     "DOW": ("day_of_week", 1),
 }
-"""Parts of a date by their words in EXTRACT: the function, and how much more Spark counts."""
+"""Parts of a date by keyword of EXTRACT: the function, and the excess of Spark's number."""
 NUMBERS = ("integer", "float")
 TYPES = {
     "integer": "int64",
@@ -50,10 +51,10 @@ _KINDS = {type: kind for kind, type in TYPES.items()}
 
 @dataclass(frozen=True)
 class Compiled:
-    """An expression in the engine's terms.
+    """An expression compiled to SQL of one engine.
 
     Args:
-        value: Its SQL, by the columns of the rows.
+        value: The SQL, in terms of the columns of the rows.
         kind: "integer", "float", "text", "boolean", "date" or "timestamp".
         weight: How often columns occur in it.
     """
@@ -64,14 +65,15 @@ class Compiled:
 
 
 def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
-    """The expression for these rows. Its value for a row follows from that row alone.
+    """Compile the expression for these rows. Its value for a row depends on that row alone.
 
-    By induction: a column is one of the row, a constant of none, and every function of `FUNCTIONS` is a function of
-    the values of its arguments.
+    Proof by induction: a column belongs to the row, a constant to none, and every function in
+    `FUNCTIONS` is a function of the values of its arguments.
 
     Raises:
-        DomainError: If there is no such column, or a function is applied to something else than it takes.
-        UnsupportedError: If a column's type or a function is not known here, or the expression is too large.
+        DomainError: If there is no such column, or a function does not accept its arguments' kinds.
+        UnsupportedError: If a column's type or a function is unknown, or the expression is too
+            large.
     """
     match expression:
         case ColumnName(name):
@@ -86,7 +88,7 @@ def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
             if not weight <= MOST_WEIGHT:
                 reason = "engines would take long to read it"
                 raise UnsupportedError(
-                    f"an expression with so many parts ({name})", reason, "Say it in fewer steps"
+                    f"an expression with so many parts ({name})", reason, "Use fewer functions"
                 )
             kinds = tuple(each.kind for each in values)
             kind = function.gives(kinds)
@@ -105,7 +107,9 @@ def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
 
 
 def _loaded(name: str, rows: UnitTable) -> Compiled:
-    """A column as one of the kinds above; values that other engines cannot hold are NULL."""
+    """Return a column as one of the kinds of `Compiled`; values that other engines cannot hold
+    become NULL.
+    """
     column = rows.column(name, "col")
     raw, weight, engine = rows.data[name], rows.weights.get(name, 1), rows.data.engine
     match column.kind:
@@ -136,12 +140,14 @@ def _loaded(name: str, rows: UnitTable) -> Compiled:
 
 
 def is_plain_timestamp(type: str) -> bool:
-    """Whether a type is that of timestamps without a time zone."""
+    """Whether a type is a timestamp without a time zone."""
     return type.startswith("timestamp") and "'" not in type
 
 
 def _finite(engine: Engine, number: str) -> Value:
-    """NaN compares as larger than every number on all three engines, so it is in neither range."""
+    """Return SQL for a float with NaN and huge values as NULL; NaN compares as larger than every
+    number on all three engines, so it is outside both ranges.
+    """
     ends = [engine.constant(each) for each in (-1 / LARGEST, 1 / LARGEST, -LARGEST, LARGEST)]
     zero = f"{number} BETWEEN {ends[0]} AND {ends[1]}", engine.constant(0.0)
     return case(zero, (f"{number} BETWEEN {ends[2]} AND {ends[3]}", number), type="float64")
@@ -161,12 +167,13 @@ class Function:
     """One function of the table.
 
     Args:
-        takes: What it takes, for errors.
-        gives: The kind of its value for the kinds of its arguments; None if it does not take them.
-        says: Its SQL, from the engine and its arguments.
-        copies: How often an argument occurs in it, at most.
-        constants: The ends of the constants that its further arguments are, 0 left out below the first end above it;
-            none where these may be any values.
+        takes: The arguments that it accepts, in words for errors.
+        gives: Maps the kinds of its arguments to the kind of its value; None if it does not accept
+            them.
+        says: Returns its SQL for an engine and arguments.
+        copies: How often an argument occurs in that SQL, at most.
+        constants: The ranges of further arguments that must be constants; 0 is excluded unless it is
+            the lower end. Empty if they may be any values.
     """
 
     takes: str
@@ -183,7 +190,7 @@ def _number_of(kinds: Kinds) -> str | None:
 
 
 def _alike(kinds: Kinds) -> str | None:
-    """The common kind, if there is one; a timestamp is none."""
+    """Return the common kind of these kinds; None if there is none or it is a timestamp."""
     same = kinds[0] if len(set(kinds)) == 1 and kinds[0] in TYPES else None
     return same or _number_of(kinds)
 
@@ -222,13 +229,15 @@ def _require_constant(name: str, argument: RowExpression, least: int, most: int)
 
 
 def _common(engine: Engine, values: Sequence[Value]) -> list[str]:
-    """The values as their common kind."""
+    """Convert the values to their common kind."""
     floats = any(each.type == "float64" for each in values)
     return [engine.double_of(each) if floats else each for each in values]
 
 
 def _words(template: str, **others: str) -> Says:
-    """SQL around the arguments: {0}, {1}, or {all} between commas; `others` are those of engines that differ."""
+    """Return a function that fills a SQL template: {0}, {1}, or {all} separated by commas; `others`
+    are templates of engines that differ.
+    """
 
     def says(engine: Engine, values: Sequence[Value]) -> str:
         common = _common(engine, values)
@@ -242,7 +251,9 @@ def _cast(kind: str, template: str = "{0}") -> Says:
 
 
 def _arithmetic(sign: str) -> Function:
-    """Integers beyond 2^62 in size are NULL: where a result is none, the operation is done on 0 and 0."""
+    """Return the function for +, - or *. An integer result beyond 2^62 in absolute value is NULL;
+    the operation is then done on 0 and 0.
+    """
 
     def says(engine: Engine, values: Sequence[Value]) -> str:
         one, two = values
@@ -259,13 +270,15 @@ def _arithmetic(sign: str) -> Function:
 
 
 def _divide(engine: Engine, values: Sequence[Value]) -> str:
-    """x / 0 is NULL."""
+    """Return SQL for x / y, where x / 0 is NULL."""
     one, two = map(engine.double_of, values)
     return _finite(engine, f"({one} / NULLIF({two}, {engine.constant(0.0)}))")
 
 
 def _remainder(least: int, template: str) -> Function:
-    """A function of an integer and the size of a constant one that is not 0; engines' % has the sign of the former."""
+    """Return the function for a remainder: of an integer by the absolute value of a nonzero
+    constant; an engine's % has the sign of the dividend.
+    """
 
     def says(engine: Engine, values: Sequence[Value]) -> str:
         return template.format(values[0], f"ABS({values[1]})")
@@ -282,7 +295,9 @@ def _less(engine: Engine, values: Sequence[Value]) -> str:
 
 
 def _abs(engine: Engine, values: Sequence[Value]) -> str:
-    """The size of -2^63 is NULL."""
+    """Return SQL for the absolute value, which is NULL for -2^63, since the result does not fit in
+    64 bits.
+    """
     (value,) = values
     if value.type == "float64":
         return f"ABS({value})"
@@ -322,7 +337,7 @@ def _of_texts(template: str, **others: str) -> Function:
 
 
 def _part(word: str, less: int = 0) -> Function:
-    """A part of a date; on Spark days of the week are counted from 1."""
+    """Return the function for a part of a date; Spark counts days of the week from 1."""
     template = f"EXTRACT({word} FROM {{0}})"
     return _of_one(
         "date",
@@ -334,13 +349,17 @@ def _part(word: str, less: int = 0) -> Function:
 
 
 def _first_day(unit: str) -> Function:
-    """The first day of the part of time in which a date lies; a week begins on Monday."""
+    """Return the function for the first day of the year, quarter, month or week of a date; weeks
+    begin on Monday.
+    """
     timed = f"CAST(DATE_TRUNC('{unit}', CAST({{0}} AS TIMESTAMP)) AS DATE)"
     return _of_one("date", "date", _words(timed))
 
 
 def _of_places(takes: str, template: str, *ends: tuple[int, int]) -> Function:
-    """A part of a text by its places, which are constants: what lies beyond its end is empty."""
+    """Return the function for a part of a text at constant positions; beyond the end of the text it
+    is empty.
+    """
 
     def says(engine: Engine, values: Sequence[Value]) -> str:
         return template.format(values[0], *(engine.cast(each, "int32") for each in values[1:]))
@@ -401,4 +420,4 @@ FUNCTIONS: Mapping[str, Function] = {
     ),
     "as_text": _of_one("integer", "text", _cast("text")),
 }
-"""All of them; a name that is not here has no meaning."""
+"""All functions by name; expressions can call no others."""

@@ -1,4 +1,6 @@
-"""Exact noise: its mechanisms, noisy choices among scores, and intervals for quotients of noisy sums."""
+"""Discrete noise drawn exactly, private selection among scores, and confidence intervals for
+quotients of noisy sums.
+"""
 
 from __future__ import annotations
 
@@ -28,26 +30,28 @@ from dpcompose.release.spend import Spend, below
 from dpcompose.values import rounded_up
 
 LARGEST_SCORE = 2**62
-"""Scores are clamped to this size, which is 1-Lipschitz: the sampler takes 64 bits."""
+"""Scores are clamped to this absolute value, since the sampler takes 64 bits."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The candidate with the least score, noise of one scale on each.
+    """Private selection of the candidate with the least score, by noise of one scale on each score.
 
-    For an amount of epsilon the noise is exponential: permute-and-flip, which is never further from the best than the
-    exponential mechanism. Its losses are at most those of Laplace noise, and so for choices in several groups, which
-    are Laplace noise on several numbers. For an amount of rho it is the exponential mechanism, candidate i with
-    probability proportional to e^(-score_i / scale): one unit moves every score by at most `change`, so all losses lie
-    in an interval of length 2 change / scale, a bounded range, which costs a quarter of the rho of that epsilon.
-    Choices for several groups add up to one of bounded range, `change` being the sum over groups.
+    A spend in epsilon buys permute-and-flip (exponential noise), whose expected error is at most
+    that of the exponential mechanism. Its privacy losses are at most those of Laplace noise;
+    choices in several groups compose like Laplace noise on several numbers. A spend in rho buys the
+    exponential mechanism: candidate i has probability proportional to e^(-score_i / scale). One
+    unit moves every score by at most `change`, so all losses lie in an interval of length 2 change
+    / scale (bounded range), which costs a quarter of the rho of a pure mechanism with that epsilon.
+    Choices for several groups together have bounded range too, with `change` summed over groups.
 
     Args:
-        scale: Exactly this double.
+        scale: The scale of the noise; used exactly as this double.
         change: How far one unit moves any score, summed over groups.
-        monotone: Whether one unit moves all scores the same way, as it does counts: then by between 0 and `change`, so
-            that all losses lie in an interval of length change / scale.
-        flips: Whether by permute-and-flip.
+        monotone: Whether one unit moves all scores in the same direction, as it does counts. Then
+            each moves by between 0 and `change`, so all losses lie in an interval of length change
+            / scale.
+        flips: Whether the mechanism is permute-and-flip.
 
     Reference: [McKennaSheldon2020, Algorithm 1], [DongDurfeeRogers2020, Definition 3.1],
     [McSherryTalwar2007, Definition 2]
@@ -60,7 +64,9 @@ class Selection:
 
     @classmethod
     def costing(cls, change: int, spend: Spend, *, monotone: bool = False) -> Selection:
-        """The least scale whose certified price is within the epsilon, or within the rho, epsilon^2 / 8."""
+        """Return the selection with the least scale whose certified price is within the epsilon, or
+        within the rho, epsilon^2 / 8.
+        """
         if spend.delta and spend.currency == "epsilon":
             domain = "an epsilon without a delta, where a quantile is chosen among candidates"
             raise DomainError("spend", spend.amounts(float), domain)
@@ -84,7 +90,9 @@ class Selection:
 
     @property
     def mechanism(self) -> Composable:
-        """Of epsilon 2 change / scale, or half of it: the statement of all choices together."""
+        """The mechanism that is charged for all choices together: epsilon is 2 change / scale, or
+        half of it for monotone scores.
+        """
         ways = 1 if self.monotone else 2
         epsilon = rounded_up(ways * Fraction(self.change) / Fraction(self.scale))
         return (
@@ -92,21 +100,22 @@ class Selection:
         )
 
     def draw(self, scores: Sequence[int]) -> int:
-        """The index of the chosen candidate; the least score is the best."""
+        """Draw the index of a candidate; candidates with small scores are likely."""
         within = [max(min(score, LARGEST_SCORE), -LARGEST_SCORE) for score in scores]
         return sampler.least_with_noise(within, scale=self.scale, flips=self.flips)
 
     def error(self, candidates: int, failure: float) -> float:
-        """How far the chosen score is above the best, but for a probability of `failure`: an upper bound.
+        """Return a bound on how far the chosen score is above the best, which fails with
+        probability at most `failure`.
 
-        scale (ln candidates + ln(1 / failure)).
+        It is scale (ln candidates + ln(1 / failure)).
 
         Reference: [DworkRoth2014, Corollary 3.12]
         """
         return self.scale * (math.log(candidates) - math.log(failure))
 
     def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
+        """Return the description that the ledger stores."""
         found: dict[str, object] = {
             "selection": "permute-and-flip" if self.flips else "exponential mechanism",
             "scale": repr(self.scale),
@@ -117,16 +126,17 @@ class Selection:
 
 LARGEST_SHIFT, MOST_COORDINATES = 4096, 1024
 SUMMED = 60.0
-"""Up to this sigma a discrete Gaussian's tails are summed; beyond it they are the normal's to e^(-2 pi^2 60^2)."""
+"""The largest sigma with summed tails; above, the normal's are exact to e^(-2 pi^2 60^2)."""
 
 
 @dataclass(frozen=True)
 class Noise(ABC):
-    """Noise on a vector of integers.
+    """Discrete noise on a vector of integers.
 
     Args:
-        spread: The scale of Laplace noise, the sigma of Gaussian noise: exactly this double.
-        change: How far one unit moves the vector.
+        spread: The scale of Laplace noise or the sigma of Gaussian noise; used exactly as this
+            double.
+        change: The sensitivity of the vector to one unit.
     """
 
     spread: float
@@ -139,27 +149,33 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, values: Sequence[int]) -> list[int]:
-        """Draw the released values: each plus its own noise."""
+        """Return each value plus independent noise."""
 
     @abstractmethod
     def error(self, failure: float) -> int:
-        """The least t such that the noise on one coordinate is above t in size with at most that probability."""
+        """Return the least t such that the noise on one coordinate exceeds t in absolute value with
+        at most this probability.
+        """
 
     @abstractmethod
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
-        """A t that |noise + weight * other noise| is above with at most that probability; both are of one kind."""
+        """Return a t that |noise + weight * other noise| exceeds with at most this probability;
+        both are of one kind.
+        """
 
     @abstractmethod
     def plain(self) -> dict[str, object]:
-        """The description that the ledger stores."""
+        """Return the description that the ledger stores."""
 
     @abstractmethod
     def passing(self, probability: float) -> int:
-        """The least t such that noise of at least t has at most that probability (an upper bound on it does)."""
+        """Return the least t for which an upper bound on P(noise >= t) is at most this probability."""
 
     @property
     def shift(self) -> int | tuple[int, ...] | None:
-        """The worst change as a mechanism's shift; None where no single one is the worst, or it is too long."""
+        """The worst change of the vector as a mechanism's shift; None if no single change is worst,
+        or it is too long.
+        """
         worst, change = self.change.worst, self.change
         if worst is None or change.largest > LARGEST_SHIFT or change.coordinates > MOST_COORDINATES:
             return None
@@ -167,11 +183,11 @@ class Noise(ABC):
 
 
 class DiscreteLaplaceNoise(Noise):
-    """Discrete Laplace noise: P(x) proportional to e^(-|x| / scale)."""
+    """Discrete Laplace noise: P(x) is proportional to e^(-|x| / scale)."""
 
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteLaplaceNoise:
-        """The least scale whose certified price is within the epsilon."""
+        """Return the noise with the least scale whose certified price is within the epsilon."""
         epsilon = below(spend.amount)
         noise = cls(rounded_up(Fraction(change.l1) / Fraction(epsilon)), change)
         price = compose(noise.mechanism).pure()
@@ -182,7 +198,9 @@ class DiscreteLaplaceNoise(Noise):
 
     @property
     def mechanism(self) -> Composable:
-        """The composition of the worst change, where one change is the worst; else epsilon = l1 / scale."""
+        """The composition over the coordinates of the worst change, if there is one; else epsilon =
+        l1 / scale.
+        """
         epsilon, shift = rounded_up(Fraction(self.change.l1) / Fraction(self.spread)), self.shift
         if shift is not None and 1e-3 < self.spread < 1e9 and epsilon <= 300:
             return DiscreteLaplace(self.spread, shift=shift)
@@ -197,10 +215,11 @@ class DiscreteLaplaceNoise(Noise):
         return max(math.ceil(-self.spread * rest * (1 - 1e-14)) - 1, 0)
 
     def error_beside(self, other: Noise, weight: float, failure: float) -> float:
-        """The quantile of the sum of two continuous ones, of scales a >= b, and half a step for each rounding.
+        """Return the quantile for continuous Laplace noise of scales a >= b, plus half a step for
+        each rounding.
 
-        P(|X + Y| > t) = (a^2 e^(-t / a) - b^2 e^(-t / b)) / (a^2 - b^2), and (1 + t / 2a) e^(-t / a) for a = b: with
-        r = b / a and t = a s, between e^-s and (1 + s / 2) e^-s.
+        P(|X + Y| > t) = (a^2 e^(-t / a) - b^2 e^(-t / b)) / (a^2 - b^2), and (1 + t / 2a) e^(-t /
+        a) for a = b. With r = b / a and t = a s it lies between e^-s and (1 + s / 2) e^-s.
         """
         wide, narrow = sorted((self.spread, abs(weight) * other.spread), reverse=True)
         ratio = min(narrow / wide, 1 - 1e-6)
@@ -224,11 +243,11 @@ class DiscreteLaplaceNoise(Noise):
 
 
 class DiscreteGaussianNoise(Noise):
-    """Discrete Gaussian noise: P(x) proportional to e^(-x^2 / (2 sigma^2))."""
+    """Discrete Gaussian noise: P(x) is proportional to e^(-x^2 / (2 sigma^2))."""
 
     @classmethod
     def costing(cls, change: Change, spend: Spend) -> DiscreteGaussianNoise:
-        """A sigma whose certified price is within the rho, or within the epsilon at the delta."""
+        """Return noise whose certified price is within the rho, or within the epsilon at the delta."""
         if spend.currency == "rho":
             sigma = math.sqrt(change.l2_squared / (2 * below(spend.amount))) * (1 + 1e-13)
         else:
@@ -243,7 +262,9 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def mechanism(self) -> Composable:
-        """The composition of the worst change, where one change is the worst; else rho = l2^2 / (2 sigma^2)."""
+        """The composition over the coordinates of the worst change, if there is one; else rho =
+        l2^2 / (2 sigma^2).
+        """
         if self.shift is not None and 1e-2 < self.spread < 1e9:
             return DiscreteGaussian(self.spread, shift=self.shift)
         return Concentrated(
@@ -255,14 +276,16 @@ class DiscreteGaussianNoise(Noise):
 
     def error(self, failure: float) -> int:
         if self.spread > SUMMED:
-            # P(|X| <= t) is the normal's between -t - 1/2 and t + 1/2, to a relative 1 / (24 sigma^2).
+            # P(|X| <= t) is the normal's probability of [-t - 1/2, t + 1/2], up to a relative error
+            # of 1 / (24 sigma^2).
             return max(math.ceil(self.spread * -NormalDist().inv_cdf(failure / 2) - 0.5), 0)
-        # Proportional to the probabilities of 0, 1, 2, ..., as far as they matter.
+        # Weights proportional to the probabilities of 0, 1, 2, ..., as far as they are not
+        # negligible.
         masses = [
             math.exp(-x * x / (2 * self.spread**2)) for x in range(math.ceil(12 * self.spread) + 2)
         ]
         most, beyond = failure * (2 * math.fsum(masses) - masses[0]), 0.0
-        # From the far end, where the digits of a small probability are.
+        # Summing from the tail keeps the digits of small probabilities.
         for reach in range(len(masses) - 1, 0, -1):
             beyond += 2 * masses[reach]
             if beyond > most:
@@ -281,7 +304,7 @@ class DiscreteGaussianNoise(Noise):
         }
 
     def passing(self, probability: float) -> int:
-        """From P(X >= t) <= P(N(0, sigma^2) >= t - 1).
+        """The bound used is P(X >= t) <= P(N(0, sigma^2) >= t - 1), for discrete Gaussian X.
 
         Reference: [CanonneKamathSteinke2020, Proposition 25]
         """
@@ -299,17 +322,20 @@ class DiscreteGaussianNoise(Noise):
 
 
 def noise_for(change: Change, spend: Spend) -> Noise:
-    """Laplace noise for an epsilon; Gaussian noise for a rho, or an epsilon with a delta."""
+    """Return Laplace noise for a spend in epsilon; Gaussian noise for rho, or for epsilon with a
+    delta.
+    """
     if spend.currency == "epsilon" and not spend.delta:
         return DiscreteLaplaceNoise.costing(change, spend)
     return DiscreteGaussianNoise.costing(change, spend)
 
 
 def _calibrated(change: Change, epsilon: float, delta: float) -> float:
-    """A sigma at which the mechanism is (epsilon, delta)-differentially private, certified."""
+    """Return a sigma for which the mechanism is certified (epsilon, delta)-differentially private."""
     rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
     enough = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-9)
-    # The continuous curve is a good guess; whether the discrete one meets the target is asked of it.
+    # The curve of the continuous Gaussian gives a first guess; then the discrete mechanism itself
+    # is checked.
     length = math.sqrt(change.l2_squared)
     sigma = length * calibrate(Gaussian, epsilon=epsilon, delta=delta).value * (1 + 1e-6)
     while sigma < enough:
@@ -321,7 +347,7 @@ def _calibrated(change: Change, epsilon: float, delta: float) -> float:
 
 
 SUMMED_STEPS = 16.0
-"""Up to this spread the denominator's noise is summed value by value; beyond it, half a step is a few percent of it."""
+"""The largest spread of a denominator's noise that is summed value by value."""
 SCANNED, HALVINGS = 16, 26
 
 
@@ -331,12 +357,19 @@ def quotient_interval(
     ends: tuple[float, float],
     failure: float,
 ) -> tuple[float, float]:
-    """The quotients t between two ends that what was released does not speak against.
+    """Return a confidence interval for the quotient of two sums with noise, within two ends.
 
-    With noise x on the numerator and y on the denominator, released a and b, the true quotient t has a - t b = x - t y,
-    whose distribution is known. The interval holds every t at which |x - t y| is as large as |a - t b| with more than
-    the failure probability; so it misses the truth with at most that probability. Where all of that is not one piece,
-    what lies between is taken in: found by a scan from both ends.
+    With noise x on the numerator and y on the denominator and released values a and b, the true
+    quotient t satisfies a - t b = x - t y, whose distribution is known. The interval contains every
+    t for which P(|x - t y| >= |a - t b|) exceeds the failure probability, so it misses the truth
+    with at most that probability. If these t are not one interval, their hull is returned; a scan
+    from both ends finds it.
+
+    Args:
+        released: The noisy numerator and denominator.
+        noises: The noise on each.
+        ends: The smallest and largest possible quotient.
+        failure: The allowed probability to miss the truth.
 
     Reference: [Fieller1954]
     """
@@ -354,10 +387,12 @@ def quotient_interval(
 
 
 def _edge(plausible: Callable[[float], bool], outer: float, inner: float) -> float:
-    """The plausible number next to `outer`, approached from outside; `inner` is plausible."""
+    """Return the number closest to `outer` that is plausible, searched from outside; `inner` is
+    plausible.
+    """
     inside, outside = inner, outer
     for step in range(SCANNED):
-        # Finer towards `near`, where intervals end.
+        # The steps become finer towards `inner`, where most intervals end.
         place = inner + (outer - inner) * ((SCANNED - step) / SCANNED) ** 6
         if plausible(place):
             inside = place
@@ -370,7 +405,9 @@ def _edge(plausible: Callable[[float], bool], outer: float, inner: float) -> flo
 
 
 def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: float) -> bool:
-    """Whether P(|noise + weight * other noise| >= reach) is above a chance, to steps of the noise; both of one kind."""
+    """Whether P(|noise + weight * other noise| >= reach) exceeds `chance`, up to steps of the
+    noise; both are of one kind.
+    """
     size, laplace = abs(weight), isinstance(noise, DiscreteLaplaceNoise)
     if other.spread > SUMMED_STEPS:
         return (
@@ -381,7 +418,8 @@ def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: fl
         )
     tail, spread, found = _laplace_tail if laplace else _gaussian_tail, noise.spread, 0.0
     for y, mass, rest in _masses(other.spread, laplace):
-        # The noise is as likely at y as at -y, so one tail is enough; where both overlap they are 1.
+        # The noise is symmetric in y, so one tail suffices; where the two tails overlap, the
+        # probability is 1.
         found += mass * min(tail(spread, reach - size * y) + tail(spread, reach + size * y), 1.0)
         if found > chance or found + rest <= chance:
             break
@@ -389,7 +427,7 @@ def _exceeds(chance: float, noise: Noise, other: Noise, weight: float, reach: fl
 
 
 def _beyond(spread: float, other: float, within: float, *, laplace: bool) -> float:
-    """P(|x + y| >= within) for continuous noise of these spreads."""
+    """Return P(|x + y| >= within) for continuous noise of these spreads."""
     if not laplace:
         return math.erfc(within / math.hypot(spread, other) / math.sqrt(2))
     wide, narrow = sorted((spread, other), reverse=True)
@@ -404,7 +442,9 @@ def _shape(spread: float, offset: float, laplace: bool) -> float:
 
 @cache
 def _masses(spread: float, laplace: bool) -> Sequence[tuple[int, float, float]]:
-    """The probabilities of 0, 1, 2, ..., those of two signs together, as far as they matter, and that of all beyond."""
+    """Return for 0, 1, 2, ...: the value, the probability of both signs together, and the
+    probability of all larger absolute values.
+    """
     reach = math.ceil(spread * (30 if laplace else 8)) + 2
     masses = [_shape(spread, y, laplace) * (2 if y else 1) for y in range(reach)]
     whole = math.fsum(masses)
@@ -413,14 +453,16 @@ def _masses(spread: float, laplace: bool) -> Sequence[tuple[int, float, float]]:
 
 
 def _laplace_tail(scale: float, reach: float) -> float:
-    """P(x >= reach): q^t / (1 + q) for t >= 0, with q = e^(-1 / scale); else 1 - P(x >= 1 - t)."""
+    """Return P(x >= reach): q^t / (1 + q) for t >= 0, with q = e^(-1 / scale); else 1 - P(x >= 1 -
+    t).
+    """
     steps = math.ceil(reach - 1e-9)
     below = math.exp(-abs(steps if steps > 0 else 1 - steps) / scale) / (1 + math.exp(-1 / scale))
     return below if steps > 0 else 1 - below
 
 
 def _gaussian_tail(sigma: float, reach: float) -> float:
-    """P(x >= reach): summed, or the normal's at half a step less."""
+    """Return P(x >= reach), summed for small sigma, else the normal's at half a step less."""
     steps = math.ceil(reach - 1e-9)
     if sigma > SUMMED_STEPS:
         return 0.5 * math.erfc((steps - 0.5) / sigma / math.sqrt(2))
@@ -432,7 +474,7 @@ def _gaussian_tail(sigma: float, reach: float) -> float:
 
 @cache
 def _tails(sigma: float) -> Sequence[float]:
-    """P(x >= t) for t = 0, 1, 2, ..."""
+    """Return P(x >= t) for t = 0, 1, 2, ..., x discrete Gaussian."""
     masses = _masses(sigma, False)
     found = [0.0]
     for y, mass, _ in reversed(masses):

@@ -1,12 +1,14 @@
-"""One row a person: aggregates of each unit's own rows, which questions may be asked about afterwards.
+"""Tables with one row for each person: aggregates of each unit's own rows, which later questions
+may use.
 
-*Stability.* The rows are grouped by the columns of the unit, unchanged, and by nothing else; rows whose unit is NULL are
-dropped before. So each row that comes out is a function of one unit's rows, and no other row follows from them: tables
-that differ in one unit's rows are changed into tables that differ in the one row of that unit. Its bound is (1, 1, 1).
-After a keyed join no unit is left, and one row of another table moves the rows of several persons: it is refused there.
+*Stability.* Rows are grouped by the columns of the unit, unchanged, and by nothing else; rows whose
+unit is NULL are dropped before. So each new row is a function of one unit's rows, and no other row
+depends on them: tables that differ in one unit's rows become tables that differ in that unit's
+single row. Its bound is (1, 1, 1). After a keyed join no unit is left, and one row of another table
+changes the rows of several persons, so this is refused there.
 
-Inside stand exact functions of the multiset of a person's rows alone: sums are of integers, on the grid of the question
-where values are floats, so the order in which an engine adds them up changes nothing.
+The aggregates are exact functions of the multiset of a person's rows alone. Sums are of integers
+(floats are put on the question's grid first), so the order in which an engine adds does not matter.
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ Ends = tuple[Fraction, Fraction]
 
 
 def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table:
-    """The table with one row a unit.
+    """Return the table with one row for each unit.
 
     Args:
         table: A table with a unit.
-        aggregates: For each new column "count", "distinct", "minimum", "maximum", "sum" or "mean", and the column of
-            which it is; for a count, "" stands for all rows.
+        aggregates: Maps each new column to "count", "distinct", "minimum", "maximum", "sum" or
+            "mean" and the aggregated column; for a count, "" means all rows.
 
     Raises:
-        DomainError: If there is no such column, or the ends of one that is added up are not known.
+        DomainError: If there is no such column, or the range of a summed column is unknown.
         UnsupportedError: If the table has no unit, or its engine is not DuckDB.
     """
     if not table.unit or table.engine.name != "DuckDB":
@@ -74,7 +76,7 @@ def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table
 
 
 def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None]:
-    """An aggregate of a person's rows, and the ends of its values."""
+    """Return SQL for an aggregate of a person's rows, and the lower and upper bound of its values."""
     rows, engine = table.bounds.rows, table.engine
     counted = (Fraction(0), Fraction(rows))
     if function == "count":
@@ -99,7 +101,7 @@ def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None
         ), ends
     if ends is None:
         raise DomainError(
-            f"sql: {function} of {of}", None, f"CLAMP({of}, lower, upper)", "Values need ends"
+            f"sql: {function} of {of}", None, f"CLAMP({of}, lower, upper)", "Give it a range"
         )
     whole = is_whole(table, of)
     grid = FixedPointGrid.stated(*ends, None, whole=whole)

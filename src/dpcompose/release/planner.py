@@ -1,12 +1,14 @@
-"""A statement as private questions, and free SQL over their noisy answers.
+"""The plan of a SQL statement: private questions, and arbitrary SQL over their noisy answers.
 
-What follows the noise is post-processing: it costs nothing, and is computed by a DuckDB of its own that holds the noisy
-answers alone, reads no file, and is given no text but that of the checked tree.
+What follows the noise is post-processing and costs nothing. A separate DuckDB computes it; that
+DuckDB holds only the noisy answers, reads no file, and runs only text generated from the checked
+syntax tree.
 
-*Ends.* A number that is computed of j noisy ones has the interval that follows from theirs, each at level
-1 - (1 - c) / j, rounded outward: at least c, by the union bound. A quotient whose denominator may be 0 has no bound.
-Where HAVING, LIMIT or DISTINCT choose among n groups, each is taken at level 1 - (1 - c) / n, so that all n intervals
-hold at once with probability c, whichever of them are chosen.
+*Intervals.* A number computed from j noisy numbers has the interval implied by theirs, each at
+level 1 - (1 - c) / j, rounded outward; by the union bound its level is at least c. A quotient whose
+denominator may be 0 has no bound. If HAVING, LIMIT or DISTINCT chooses among n groups, each
+interval has level 1 - (1 - c) / n, so that all n hold at once with probability c, whichever are
+chosen.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -36,11 +38,11 @@ ROW = "dpcompose_row"
 
 @dataclass(frozen=True)
 class Grouping:
-    """The questions that have one grouping, or one of the groupings of a ROLLUP.
+    """The questions of one grouping, or of one grouping set of a ROLLUP.
 
     Args:
-        keys: The columns of the leaf that are keys, by their places in it; others are NULL.
-        questions: The places of its questions in the plan.
+        keys: The positions of the leaf's key columns that this grouping has; the others are NULL.
+        questions: The positions of its questions in the plan.
     """
 
     keys: tuple[int, ...]
@@ -49,13 +51,14 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Leaf:
-    """The noisy answers of one SELECT as a table.
+    """The noisy answers of one SELECT as a table, a leaf of the statement.
 
     Args:
-        name: What the statement over the answers calls it.
+        name: Its name in the statement over the answers.
         keys: The types of the key columns k0, k1, ...
-        columns: For q0, q1, ... the place of the question within each grouping, the answer's column, and its type.
-        groupings: One, or those of a ROLLUP.
+        columns: For q0, q1, ...: the position of the question within each grouping, the column of
+            its answer, and its type.
+        groupings: One grouping, or those of a ROLLUP.
     """
 
     name: str
@@ -66,7 +69,9 @@ class Leaf:
     def rows(
         self, answers: Sequence[Answer]
     ) -> list[tuple[tuple[Any, ...], Mapping[int, int], Grouping]]:
-        """The keys of each row, and for each of its questions the row of the answer."""
+        """Return for each row its keys, the row number in the answer of each of its questions, and
+        its grouping.
+        """
         found: list[tuple[tuple[Any, ...], Mapping[int, int], Grouping]] = []
         for grouping in self.groupings:
             rows: dict[tuple[Any, ...], dict[int, int]] = {}
@@ -83,7 +88,9 @@ class Leaf:
         return found
 
     def table(self, answers: Sequence[Answer] | None) -> Any:
-        """The answers as one table, a row for each group; with `answers` None a table of the same columns without rows."""
+        """Return the answers as one table with a row for each group; for None the same columns
+        without rows.
+        """
         rows = [] if answers is None else self.rows(answers)
         cells: list[list[Any]] = [[] for _ in (*self.keys, *self.columns)]
         for key, places, grouping in rows:
@@ -115,16 +122,18 @@ def _column(answer: Answer, name: str) -> Values:
 
 @dataclass(frozen=True)
 class Plan:
-    """A statement that was read.
+    """A SQL statement that was read.
 
     Args:
-        questions: What is asked, for one charge.
-        leaves: The tables that their answers make; none where the one answer is what was asked for.
+        questions: The private questions, asked for one charge.
+        leaves: The tables made of their answers; empty if the one answer is already what was asked
+            for.
         tree: The statement over these tables.
-        names: The columns of the answer.
-        ends: For each column the expression of which its ends follow; None where none are known.
+        names: The column names of the answer.
+        ends: For each column the expression that its confidence interval follows from; None where
+            none is known.
         chosen: Whether groups are chosen by their noisy numbers.
-        spend: What the statement itself says that it may cost.
+        spend: The spend that the statement itself states.
     """
 
     questions: tuple[Question, ...]
@@ -136,7 +145,7 @@ class Plan:
     spend: Mapping[str, Any] | None = None
 
     def require(self) -> None:
-        """Refuse, before any charge, what could not be computed of the answers.
+        """Refuse, before any charge, a statement that cannot be computed from the answers.
 
         Raises:
             DomainError: If a name or a type does not fit.
@@ -145,7 +154,7 @@ class Plan:
             self._computed(None)
 
     def answer(self, answers: Sequence[Answer]) -> Any:
-        """The answer of the statement, from those of its questions; it costs nothing."""
+        """Compute the statement's answer from those of its questions, at no cost."""
         if not self.leaves:
             return answers[0]
         table, at = self._computed(answers)
@@ -162,7 +171,7 @@ class Plan:
                 connection.register(leaf.name, leaf.table(answers))
             connection.execute("SET python_enable_replacements = false")
             connection.execute("SET lock_configuration = true")
-            # Sums and quotients of noisy numbers are of doubles, which do not overflow.
+            # Sums and quotients of noisy numbers are doubles, which do not overflow.
             table = connection.sql(self.tree.sql(dialect="duckdb")).to_arrow_table()
         except duckdb.Error as error:
             said = str(error).splitlines()[0]
@@ -181,7 +190,7 @@ _EXAMPLE = "SELECT COUNT(*) AS n FROM the table"
 
 
 def _values(name: str, column: Any) -> Values:
-    """A column as answers write it: decimals as doubles."""
+    """Return a column in the form of answers, with decimals as doubles."""
     import pyarrow.types as types
 
     kind = column.type
@@ -193,14 +202,14 @@ def _values(name: str, column: Any) -> Values:
 
 @dataclass(frozen=True)
 class SelectedAnswer(AnswerTable):
-    """The answer to a statement, in the shape that was asked for: one table, with its names and their order.
+    """The answer to a SQL statement: one table with the names and order that the statement states.
 
     Args:
         plan: The statement.
-        answers: The noisy answers that it was computed of, all released by one charge.
+        answers: The noisy answers it was computed from, all released by one charge.
         columns: Its columns.
-        places: The row of the leaf of each of its rows, where its ends are known.
-        receipt: The charge, redeemed by this answer alone.
+        places: For each row its row in the leaf, where intervals are known.
+        receipt: The receipt of the charge, redeemed by this answer alone.
         replayed: Whether this is the stored answer of an earlier request with the same key.
     """
 
@@ -219,13 +228,15 @@ class SelectedAnswer(AnswerTable):
 
     @property
     def main(self) -> Values:
-        """The first column whose ends are known, else the last one."""
+        """The first column with known intervals, else the last one."""
         return next((each for each in self.columns if each.name in self.bounded), self.columns[-1])
 
     def interval_of(self, name: str, confidence: float) -> Ranges:
-        """Both ends of a column, row by row: each holds the exact number with at least that probability; NaN: unknown.
+        """Return low and high ends of a column, row by row: each interval holds the exact number
+        with at least that probability. NaN: unknown.
 
-        They are about the data as they are asked: with rows left out beyond the bounds, and values clamped.
+        The exact number is that of the bounded table: rows beyond the bounds are left out, and
+        values are clamped.
 
         Raises:
             DomainError: If there is no such column, or the confidence is outside (0, 1).
@@ -250,7 +261,9 @@ class SelectedAnswer(AnswerTable):
         return tuple(low for low, _ in both), tuple(high for _, high in both)
 
     def texts(self, confidence: float = 0.95, *, most: int | None = None) -> list[list[str]]:
-        """The rows for people: each number whose ends are known to as many places as its error, and with it."""
+        """Return the rows as text; each number with a known interval gets its error and as many
+        digits as that supports.
+        """
         columns: list[list[str]] = []
         for column in self.columns:
             both = zip(*self.interval_of(column.name, confidence), strict=True)
@@ -270,7 +283,7 @@ def _with_error(cell: Any, low: float, high: float) -> str:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of a leaf: the ends of its noisy numbers at one level."""
+    """A row of a leaf, with the intervals of its noisy numbers at one level."""
 
     leaf: Leaf
     answers: Sequence[Answer]
@@ -279,7 +292,9 @@ class _Row:
     intervals: dict[int, Any]
 
     def ends(self, column: Any) -> Ends | None:
-        """The lower and upper bound of this row in a column; None if the column has no noisy number, or no finite bound."""
+        """Return the lower and upper bound of this row's number in a column; None if it is not
+        noisy or has no finite bound.
+        """
         at = int(column.name[1:])
         if column.name[0] == "k":
             cell = self.row[0][at]
@@ -300,7 +315,7 @@ class _Row:
 
 
 def _outward(expression: Any, row: _Row) -> tuple[float, float]:
-    """The ends of an expression, rounded outward; NaN where none are known."""
+    """Return the interval of an expression, rounded outward; NaN where unknown."""
     try:
         ends = ends_of(expression, row.ends)
         low, high = (math.nan, math.nan) if ends is None else map(float, ends)

@@ -1,8 +1,9 @@
-"""Queries as they are written, and what an engine must offer.
+"""SQL queries as values, and the interface that an engine must offer.
 
-A query is text of SQL around other queries, with columns of a type. No value of a row is ever in a text. A query that
-several others read is written once, in WITH. An engine is a connection and its SQL: how it writes names, constants and
-types, and the functions that engines have under different names or with different meanings.
+A query is SQL text around other queries, with typed columns. The text never contains a value from a
+row. A query that several others read is written once, in WITH. An engine is a connection and its
+SQL dialect: how it writes names, constants and types, and the functions that differ from engine to
+engine in name or meaning.
 """
 
 # The drivers have types in part only.
@@ -27,14 +28,16 @@ from dpcompose.errors import DomainError, EngineError, UnsupportedError
 from dpcompose.release.arrow import PublicTable
 
 TableName = tuple[str, ...]
-"""A table of a database: its name, after the schema's where one was typed."""
+"""The name of a table of a database, preceded by its schema if one was typed."""
 
 
 WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
 class Value(str):
-    """A value of SQL, in brackets where it has several words, and its type; other texts are 64-bit integers."""
+    """SQL for a value, with its type, in brackets if it has several words. SQL text without a type
+    is a 64-bit integer.
+    """
 
     __slots__ = ("type",)
     type: str
@@ -46,12 +49,12 @@ class Value(str):
 
 
 def type_of(value: str) -> str:
-    """The type of a value."""
+    """Return the type of SQL for a value."""
     return value.type if isinstance(value, Value) else "int64"
 
 
 def case(*branches: tuple[str, str], other: str = "NULL", type: str = "int64") -> Value:
-    """The value of the first branch whose condition holds."""
+    """Return SQL for the value of the first branch whose condition holds."""
     words = " ".join(f"WHEN {condition} THEN {value}" for condition, value in branches)
     return Value(f"CASE {words} ELSE {other} END", type)
 
@@ -59,7 +62,7 @@ def case(*branches: tuple[str, str], other: str = "NULL", type: str = "int64") -
 def over(
     function: str, *, by: Sequence[str] = (), order: Sequence[str] = (), frame: str = ""
 ) -> str:
-    """A function over rows that are equal in `by`."""
+    """Return SQL for a window function over the rows that are equal in `by`."""
     parts = f"PARTITION BY {', '.join(by)}" if by else ""
     sort = f"ORDER BY {', '.join(order)}" if order else ""
     return f"({function} OVER ({' '.join(each for each in (parts, sort, frame) if each)}))"
@@ -67,14 +70,14 @@ def over(
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """Rows of an engine.
+    """A query of one engine.
 
     Args:
-        engine: Where they are.
-        types: The columns, and the types of their values.
-        parts: The words that ask for them, around other queries; a table by itself is its name.
-        opening: Makes a table of this name on a connection, where it is no table of the database.
-        name: The name of a table by itself.
+        engine: The engine that runs it.
+        types: The columns and the types of their values.
+        parts: The pieces of SQL text around the queries that it reads; for a plain table, its name.
+        opening: Creates a table of this name on a connection, if it is no table of the database.
+        name: The name of a plain table.
     """
 
     engine: Engine
@@ -89,7 +92,7 @@ class Query:
         return list(self.types)
 
     def __getitem__(self, name: str) -> Value:
-        """A column, in what is chosen of this query."""
+        """SQL for a column, as used in the selected expressions of this query."""
         return Value(f"t.{self.engine.quoted(name)}", self.types[name])
 
     def _select(
@@ -102,27 +105,27 @@ class Query:
         return Query(self.engine, types, (f"{head} {words} FROM ", *more))
 
     def select(self, *names: str, where: Collection[str] = (), **columns: str) -> Query:
-        """Some columns, and computed ones, of the rows for which all conditions hold."""
+        """Select columns and computed values of the rows for which all conditions hold."""
         taken = {name: self[name] for name in names} | columns
         tail = f" AS t WHERE {' AND '.join(where)}" if where else " AS t"
         return self._select(taken, self, tail)
 
     def mutate(self, **columns: str) -> Query:
-        """All columns, and computed ones in place of those of their names, or beside them."""
+        """Keep all columns; add computed ones, or replace those of the same name."""
         return self.select(**{name: self[name] for name in self.types} | columns)
 
     def filter(self, *conditions: str) -> Query:
-        """The rows for which all conditions hold."""
+        """Keep the rows for which all conditions hold."""
         return self.select(*self.types, where=conditions) if conditions else self
 
     def distinct(self) -> Query:
-        """Different rows."""
+        """Keep one of each set of equal rows."""
         return self._select(
             {name: self[name] for name in self.types}, self, " AS t", head="SELECT DISTINCT"
         )
 
     def group(self, by: Sequence[str], **sums: str) -> Query:
-        """The rows added up by these columns, if there are any."""
+        """Aggregate the rows by these columns; if there are none, all rows together."""
         columns = {name: self[name] for name in by}
         tail = f" AS t GROUP BY {', '.join(columns.values())}" if by else " AS t"
         return self._select(columns | sums, self, tail)
@@ -136,13 +139,13 @@ class Query:
         take: Sequence[str] | None = None,
         how: str = "inner",
     ) -> Query:
-        """The rows, each with those of another query that agree with it; NULL agrees with nothing.
+        """Join each row with the rows of another query that have equal keys; NULL equals nothing.
 
         Args:
             other: The other query.
-            on: Columns of this query, and of the other one.
-            columns: Columns of the other one, by the names that they get.
-            take: The columns of this one; by default all.
+            on: Pairs of a column of this query and one of the other.
+            columns: Maps columns of the other query to their new names.
+            take: The columns of this query to keep; by default all.
             how: "inner" or "left".
         """
         quoted = self.engine.quoted
@@ -159,7 +162,7 @@ class Query:
         )
 
     def union(self, *others: Query) -> Query:
-        """The rows of all, with the columns of this one."""
+        """Append the rows of other queries, with the columns of this one."""
         parts: list[str | Query] = []
         for each in (self, *others):
             columns = ", ".join(each[name] for name in self.types)
@@ -172,7 +175,7 @@ class Query:
 
     @cached_property
     def _all(self) -> tuple[Query, ...]:
-        """All queries that it is made of, each once and after those that it reads."""
+        """Yield all queries it consists of, each once and after those that it reads."""
         found: dict[int, Query] = {}
         waiting: list[tuple[Query, bool]] = [(self, False)]
         while waiting:
@@ -186,7 +189,7 @@ class Query:
 
     @cached_property
     def words(self) -> str:
-        """The statement."""
+        """Return the complete SQL statement."""
         if self.name:
             return self.select(*self.types).words
         read: dict[int, int] = {}
@@ -211,11 +214,12 @@ class Query:
         return start + texts[id(self)]
 
     def over(self, engine: Engine) -> Query | None:
-        """The same rows over another connection; None unless all that is not there yet is a file or a frame.
+        """Return the same rows over another connection; None unless all tables missing there are
+        files or frames.
 
-        A file or a frame is opened there once more, by the words in which it was opened first. So the rows are those
-        of the same sources, and no row passes from one connection to another. A connection that somebody else made is
-        neither left nor entered: what is declared there is not known here.
+        A file or frame is opened there again by its original description, so the rows come from the
+        same sources, and no row passes between connections. A connection made by somebody else is
+        never left or entered, since what is declared on it is unknown here.
         """
         if engine.raw is self.engine.raw:
             return self
@@ -231,7 +235,7 @@ class Query:
 
 
 def of_public(engine: Engine, table: PublicTable, frame: Any, name: str) -> Query:
-    """The rows of a public table that are joined, with its columns as c0, c1, ..."""
+    """Return the rows of a public table for a join, with its columns as c0, c1, ..."""
     columns = [f"c{at}" for at in range(frame.num_columns)]
     kinds = {"integer": "int64", "float": "float64", "text": "string"}
     types = {
@@ -246,13 +250,14 @@ Order = Callable[[Query], Sequence[str]]
 
 @dataclass(frozen=True)
 class Relation:
-    """An engine's account of a table.
+    """The entry for a table in an engine's catalog.
 
     Args:
-        name: As the database has it, with its schema.
-        plain: Whether its rows are stored as they are: no view, no computed columns, no rows hidden by a policy.
-        location: Where it is for good; None if it lives as long as the connection.
-        unique: Columns that no two of its rows agree in, where the database keeps it so.
+        name: The name in the database, with its schema.
+        plain: Whether rows are returned as stored: no view, no computed columns, no rows hidden by
+            a policy.
+        location: Its permanent location; None if it lives only as long as the connection.
+        unique: Sets of columns that the database enforces to be unique.
     """
 
     name: str
@@ -262,7 +267,7 @@ class Relation:
 
 
 def unsettled(name: str) -> UnsupportedError:
-    """The refusal of a table that is not plain, or no longer the one that was opened."""
+    """Return the error for a table that is not plain, or differs from the one that was opened."""
     reason = "it is a view, or was replaced since it was opened: one unit's rows can decide there what others count"
     remedy = f"Ask the table itself, or let the keeper open a scope with note={{'trust_view': [{name!r}]}}"
     return UnsupportedError(f"the table {name!r}", reason, remedy)
@@ -294,34 +299,35 @@ _WORDS = {
     "timestamp('UTC', 6)": "timestamp with time zone",
 }
 KINDS = {words: type for type, names in _WORDS.items() for words in names.split("|")}
-"""The types of columns by the words of any engine."""
+"""Maps the type names of all engines to the types used here."""
 TYPES = {type: names.split("|")[0].upper() for type, names in _WORDS.items() if "(" not in type}
 
 _TURNS: WeakValueDictionary[int, Lock] = WeakValueDictionary()
-"""The lock of each connection: its statements run one after the other, whoever shares it."""
+"""One lock for each connection, so that its statements run one after the other."""
 
 
 class Engine(ABC):
-    """A connection to one engine, and the particulars of its SQL.
+    """A connection to one database engine, and its SQL dialect.
 
     Args:
         raw: The connection, of the engine's own library.
-        foreign: Whether somebody else made it, or what is stored there, with whatever is declared there.
-        connect: Makes the connection anew where it was lost, if anything can.
+        foreign: Whether somebody else made the connection or its contents, so that unknown
+            declarations may be in force.
+        connect: Reconnects after the connection was lost; None if that is impossible.
     """
 
     name: str
-    """The name in messages."""
+    """The name of the engine in messages."""
     quote: str = '"'
-    """What stands around names."""
+    """The character that quotes names."""
     types: ClassVar[Mapping[str, str]]
-    """Its words for types."""
+    """Maps the types used here to the engine's names for them."""
     kinds: ClassVar[Mapping[str, str]] = KINDS
-    """The types of columns by its words for them, without what stands in brackets."""
+    """Maps the engine's type names, without what stands in brackets, to the types used here."""
     labels: bool = False
-    """Whether texts are sorted faster by integers that label them."""
+    """Whether sorting texts is faster by integer labels."""
     scattered: bool = False
-    """Whether private keys may be too many for the machine that asks."""
+    """Whether private keys may be too many for the client's memory."""
 
     def __init__(
         self, raw: Any, *, foreign: bool = True, connect: Callable[[], Any] | None = None
@@ -330,14 +336,16 @@ class Engine(ABC):
         self.turn = _TURNS.setdefault(id(raw), Lock())
         self._opened = set[str]()
 
-    # Words
+    # SQL text
 
     def quoted(self, name: str) -> str:
-        """A name."""
+        """Return SQL for a name, in quotes."""
         return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
 
     def constant(self, value: Any) -> Value:
-        """A constant: a truth value, a 64-bit integer, a float, a text or a date; always of the same type."""
+        """Return SQL for a constant with a fixed type: a truth value, a 64-bit integer, a float, a
+        text or a date.
+        """
         match value:
             case bool():
                 return Value(str(value).upper(), "boolean")
@@ -352,79 +360,89 @@ class Engine(ABC):
 
     @abstractmethod
     def double(self, number: str) -> str:
-        """A float, to the last bit; engines take other words for decimals."""
+        """Return SQL for a float, exact to the last bit; engines read decimal notation as another
+        type.
+        """
 
     @abstractmethod
     def text(self, value: str) -> str:
-        """A text, whatever the connection takes a backslash for."""
+        """Return SQL for a text, valid whatever a backslash means on the connection."""
 
     def cast(self, value: str, type: str) -> Value:
-        """A value as one of another type."""
+        """Return SQL for a value cast to a type."""
         return Value(f"CAST({value} AS {self.types[type]})", type)
 
     def double_of(self, value: str) -> str:
-        """A number in double precision."""
+        """Return SQL for a number in double precision."""
         return value if type_of(value) == "float64" else self.cast(value, "float64")
 
     def divided(self, whole: str, by: str) -> str:
-        """The quotient of two integers that are not negative, rounded down."""
+        """Return SQL for the quotient of two nonnegative integers, rounded down."""
         return f"({whole} // {by})"
 
     def is_nan(self, number: str) -> str:
-        """Whether a float is NaN."""
+        """Return SQL for whether a float is NaN."""
         return f"ISNAN({number})"
 
     def exact_sum(self, value: str) -> str:
-        """The sum of 64-bit integers, in more bits than 2^63 of them can fill."""
+        """Return SQL for the sum of 64-bit integers, in a type that 2^63 of them cannot overflow."""
         return f"SUM({value})"
 
     @abstractmethod
     def binary_collation(self, column: Value) -> Value:
-        """A text column whose values are equal where their code points are, whatever collation was declared.
+        """Return SQL for a text column under which values are equal only if their code points are.
 
-        Under another one the letters of one row would decide how a group is written, and whether it is that of a key.
+        Under other collations, the spelling in one row could decide how a group is written and
+        which key it matches.
         """
 
     def readable(self, column: str) -> str:
-        """Whether a text column holds a text: what is no UTF-8 would come out as the same text as something else."""
+        """Return SQL for whether a text column holds valid text; invalid UTF-8 could read the same
+        as another text.
+        """
         return f"({column} IS NOT NULL)"
 
     def by_code_point(self, column: str) -> str:
-        """Something that sorts as the code points of a text column do."""
+        """Return SQL that sorts a text column by code point."""
         return column
 
     @abstractmethod
     def digest(self, column: str) -> str:
-        """The first 32 bits of the MD5 of a text column's UTF-8 bytes, as an integer: what spreads units evenly."""
+        """Return SQL for the first 32 bits of the MD5 of a text's UTF-8 bytes, as an integer; it
+        spreads units evenly.
+        """
 
     def as_double(self, column: Value) -> Value:
-        """A decimal column in double precision, without failing on any row."""
+        """Return SQL for a decimal column in double precision that fails on no row."""
         return self.cast(column, "float64")
 
     def is_in(self, column: str, values: Sequence[Any]) -> str:
-        """Whether a column holds one of these values, however many there are."""
+        """Return SQL for whether a column holds one of these values, however many there are."""
         return f"({column} IN ({', '.join(self.constant(each) for each in values)}))"
 
     def dictionary(self, values: Sequence[str]) -> Query | None:
-        """A table of texts, `value`, and their places, `place`, to join with; None where a comparison does as well."""
+        """Return a table of texts, `value`, and their positions, `place`, to join with; None if
+        that saves nothing.
+        """
         return None
 
     def numbered(self, rows: Query, of: Sequence[str], order: Order) -> Query:
-        """The rows with their place, from 0, among those that are equal in `of`, and the number of those.
+        """Add to each row its position, from 0, among the rows equal in `of`, and the number of
+        those rows.
 
         Args:
-            rows: Without NULL in the first column of `of`.
-            of: The columns.
-            order: The sort keys of rows with the same columns.
+            rows: Rows without NULL in the first column of `of`.
+            of: The columns that define groups.
+            order: Returns the sort keys for rows with these columns.
         """
         by = [rows[name] for name in of]
         place = over("ROW_NUMBER()", by=by, order=order(rows))
         return rows.mutate(place=f"({place} - 1)", number=over("COUNT(*)", by=by))
 
-    # The connection
+    # Connection
 
     def table(self, name: TableName) -> Query:
-        """A table of the database, or what was opened under a name.
+        """Return a table of the database, or one that was opened under this name.
 
         Raises:
             Exception: The driver's own, if there is none.
@@ -434,7 +452,7 @@ class Engine(ABC):
         return Query(self, types, (quoted,), name=quoted)
 
     def _type(self, words: str) -> str:
-        """The type of a column by the engine's words."""
+        """Return the type for an engine's type name."""
         head, _, inner = words.partition("(")
         if head.lower() in ("decimal", "numeric"):
             return f"decimal({', '.join(re.findall('[0-9]+', inner))})" if inner else "decimal"
@@ -446,7 +464,7 @@ class Engine(ABC):
         return self.kinds.get(named, words.lower())
 
     def opened(self, opening: Callable[[Engine, str], None], name: str) -> Query:
-        """The table that an opening makes, under this name."""
+        """Create a table by this function and return it under this name."""
         opening(self, name)
         self._opened.add(self.quoted(name))
         return replace(self.table((name,)), opening=opening)
@@ -455,7 +473,7 @@ class Engine(ABC):
         """Open a file, a frame or a public table on this connection, unless it is open there.
 
         Raises:
-            DomainError: If a file has other columns by now.
+            DomainError: If the columns of a file have changed.
         """
         if table.opening is None or table.name in self._opened:
             return
@@ -467,24 +485,26 @@ class Engine(ABC):
 
     @abstractmethod
     def public(self, frame: Any, types: Mapping[str, str], name: str) -> Query:
-        """The rows of a public table, an Arrow table; `name` is that of no other rows."""
+        """Register an Arrow table under a name that no other rows have, and return it."""
 
     @abstractmethod
     def _columns(self, name: str) -> Sequence[tuple[str, str]]:
-        """The columns of a table, and the engine's words for their types."""
+        """Return the columns of a table with the engine's type names."""
 
     @abstractmethod
     def relation(self, name: TableName) -> Relation:
-        """The database's account of a table of its own, now."""
+        """Return what the database's catalog states about a table now."""
 
     def require(self) -> None:  # noqa: B027
-        """Raise DomainError if the connection takes different texts for equal, or cannot say all of them."""
+        """Raise DomainError if the connection takes different texts for equal, or cannot represent
+        all texts.
+        """
 
     def reconnect(self) -> None:  # noqa: B027
-        """Connect again where the connection was lost, and not closed; an embedded engine has none to lose."""
+        """Reconnect if the connection was lost, not closed; an embedded engine cannot lose it."""
 
     def rows(self, words: str) -> Sequence[tuple[Any, ...]]:
-        """The rows of a small result as plain Python values."""
+        """Return the rows of a small result as Python values."""
         return self.raw.execute(words).fetchall()
 
     def close(self) -> None:
@@ -493,14 +513,14 @@ class Engine(ABC):
 
 
 _SILENT, _INSIDE = Lock(), list[ExitStack]()
-"""Who is inside `without_warnings`; the first one's stack restores the filters when the last one leaves."""
+"""The lock and the users of `without_warnings`; the last to leave restores the filters."""
 
 
 @contextmanager
 def without_warnings() -> Generator[None]:
-    """Silence the warnings of the libraries below: they are not for analysts, and might speak of rows.
+    """Silence warnings of database libraries, which are not meant for analysts and may reveal rows.
 
-    Warnings are off while any thread is inside: the filters of Python belong to all threads of a process.
+    Python's warning filters belong to the process, so warnings are off while any thread is inside.
     """
     with _SILENT:
         _INSIDE.append(ExitStack())
@@ -515,13 +535,16 @@ def without_warnings() -> Generator[None]:
 
 
 def narrowest(least: int, most: int) -> str:
-    """The narrowest type for all integers from `least` to `most`: what is sorted then takes less time and memory."""
+    """Return the narrowest type for all integers from `least` to `most`, which saves time and
+    memory in sorts.
+    """
     types = {"int16": 2**15, "int32": 2**31}
     return next((type for type, size in types.items() if -size <= least and most < size), "int64")
 
 
 def run(query: Query) -> Sequence[tuple[Any, ...]]:
-    """The rows of a query; whatever the engine says when it fails stays unsaid, for it may speak of rows.
+    """Run a query and return its rows. The engine's own error message is suppressed, since it may
+    reveal rows.
 
     Raises:
         EngineError: If the engine failed.
@@ -536,7 +559,7 @@ def run(query: Query) -> Sequence[tuple[Any, ...]]:
             found = engine.rows(query.words)
         except Exception:
             failed = True
-    # Raised out here, so that the engine's own error is not even its context.
+    # Raised outside of the handler, so that the engine's error is not even attached as context.
     if failed:
         raise EngineError(engine.name)
     return found

@@ -1,4 +1,4 @@
-"""The questions that a table can be asked: each is a value, valid for any table that has its columns."""
+"""The base classes of questions. A question is a value, valid for any table that has its columns."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
 UNWRITTEN = {"table", "labels", "key"}
-"""Arguments of a question that its document leaves out."""
+"""Arguments of a question that are not part of its document."""
 Asked = TypeVar("Asked", bound="Question")
 Interval = tuple[tuple[float, ...], tuple[float, ...]]
-"""The low ends and the high ends of some numbers."""
+"""The low ends and the high ends of intervals, row by row."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Values:
 
     Args:
         name: Its heading.
-        type: Its type as Arrow writes it; it follows from the question and the table's columns alone.
+        type: Its Arrow type, which depends on the question and the table's columns alone.
         cells: Its values.
     """
 
@@ -46,22 +46,23 @@ class Values:
 
 @dataclass(frozen=True)
 class Question(ABC):
-    """A question: its groups, and what it may cost.
+    """A question about groups of rows, with what it may cost.
 
     Args:
-        by: The grouping column, or columns; none for one answer about all rows.
-        keys: The groups, known without looking at the table: values of the column, or tuples of them. They all come
-            out, in this order, empty ones too. None for groups that are themselves private: those that enough units
-            have come out, sorted, and a delta is charged for it.
-        spend: What it may cost: {"epsilon": e} for Laplace noise; {"rho": r} for Gaussian noise; with a "delta" for
-            private keys, or for Gaussian noise within an epsilon. Where the budget holds for replacing a unit, an
-            epsilon of 1 is charged about 2, as a quote says.
-        error: In place of a spend: how far the noise may be off, as `Answer.expected_error` says; the least spend is
-            found. With private keys the spend names the delta alone.
-        confidence: Of that error.
-        table: The table that is asked; by default the session's.
-        labels: Names for columns of the answer in place of their own, such as the aliases of SQL; they ask nothing.
-        key: An idempotency key, where the question is asked alone: see `Session.ask`.
+        by: The grouping columns; none for one answer about all rows.
+        keys: The groups, known without looking at the table: values of the column, or tuples. All
+            are released, in this order, empty ones too. None for private groups: those that enough
+            units have are released, sorted, at the price of a delta.
+        spend: What it may cost: {"epsilon": e} for Laplace noise; {"rho": r} for Gaussian noise;
+            with a "delta" for private keys, or for Gaussian noise within an epsilon. If the budget
+            is for replacing a unit, an epsilon of 1 is charged about 2, as a quote says.
+        error: Instead of a spend: the largest error, as in `Answer.expected_error`; the least spend
+            is found. With private keys the spend names the delta alone.
+        confidence: The confidence of that error.
+        table: The table; by default the session's.
+        labels: New names for columns of the answer, such as SQL aliases; they do not change the
+            request.
+        key: An idempotency key, if asked alone: see `Session.ask`.
     """
 
     _: KW_ONLY
@@ -74,15 +75,15 @@ class Question(ABC):
     labels: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     key: str | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str]
-    """Its name in answers and errors."""
+    """The name of the question in answers and errors."""
     main: ClassVar[str] = ""
-    """Its heading, where that is not its kind."""
+    """The heading of its column, if that is not its kind."""
     foreseen: ClassVar[bool] = True
     """Whether its error is known before its answer."""
     in_ranks: ClassVar[bool] = False
-    """Whether its error is one of ranks: so many rows lie between what was chosen and what was asked for."""
+    """Whether its error is in ranks: the number of rows between the chosen value and the target."""
     error_column: ClassVar[int] = 0
-    """Which of the released columns the error is about."""
+    """The index of the released column that the error describes."""
 
     def __post_init__(self) -> None:
         check.open_probability("confidence", self.confidence)
@@ -97,29 +98,34 @@ class Question(ABC):
 
     @abstractmethod
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        """All that can be decided without the data, for its own spend or the one given.
+        """Decide everything that does not depend on the data, for the question's own spend or the
+        one given.
 
         Raises:
             DomainError: If the table has no such column, or a number is outside its domain.
         """
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        """The answer's columns besides its keys."""
+        """Return the answer's columns besides its keys."""
         return (Values(self.heading, "int64", tuple(cell[-1] for cell in drawn.released[0])),)
 
     @property
     def heading(self) -> str:
-        """The name of the column that its error is about."""
+        """The name of the column that its error describes."""
         return self.main or self.kind.replace(" ", "_")
 
     def errors(
         self, design: Design, failure: float, columns: Sequence[Values]
     ) -> tuple[float, ...] | float:
-        """How far the noise reaches but for that probability, in the answer's unit: one number, or one for each row."""
+        """Return a bound on the noise that fails with that probability, in the answer's unit: one
+        number, or one for each row.
+        """
         return float(design.noises[0].error(failure))
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
-        """Both ends of what the error is about, but for that probability, row by row; NaN where none is known."""
+        """Return the low and high ends of the main column, row by row, which fail with that
+        probability; NaN where unknown.
+        """
         cells = columns[len(design.aggregation.by) + self.error_column].cells
         errors = self.errors(design, failure, columns)
         each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
@@ -127,19 +133,21 @@ class Question(ABC):
         return low, tuple(cell + error for cell, error in zip(cells, each, strict=True))
 
     def ordered(self, drawn: Released) -> Released:
-        """The groups that come out, in their order: all of them, unless the question chooses among noisy numbers."""
+        """Return the released groups in order: all of them, unless the question chooses among noisy
+        numbers.
+        """
         return drawn
 
     def plain(self) -> dict[str, Any]:
-        """The question as plain values, which `questions` reads.
+        """Return the question as plain values, which `questions` reads.
 
         Raises:
-            UnsupportedError: If it is about a table of its own.
+            UnsupportedError: If it names a table of its own.
         """
         if self.table is not None:
             raise UnsupportedError(
                 "a question about a table that was changed",
-                "the rows are elsewhere",
+                "it cannot be written",
                 "Ask it in SQL",
             )
         written = [each for each in fields(self) if each.name not in UNWRITTEN]
@@ -148,11 +156,11 @@ class Question(ABC):
         return json.loads(json.dumps({"kind": self.kind, **own}, default=str))
 
     def bought(self, spend: Mapping[str, Any]) -> Question:
-        """The same question with a spend in place of an error."""
+        """Return the same question with a spend instead of an error."""
         return replace(self, spend=spend, error=None)
 
     def designed(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
-        """The design for the question's own table, or for the one given where it names none."""
+        """Return the design for the question's own table, or for the given one if it names none."""
         if not (self.table is None or isinstance(self.table, Table)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(
                 "table", type(self.table).__name__, "a table made by release.table(...)"
@@ -163,7 +171,7 @@ class Question(ABC):
         return Spend.stated(spend if self.spend is None else self.spend)
 
     def _groups(self, table: Table) -> tuple[tuple[str, ...], tuple[Key, ...] | None]:
-        """The grouping columns, and the public keys or None."""
+        """Return the grouping columns, and the public keys or None."""
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         if len(set(by)) < len(by):
             raise DomainError("by", self.by, "different columns")
@@ -202,14 +210,16 @@ class Question(ABC):
         self, table: Table, spend: Mapping[str, Any] | None, what: Aggregation, changes: Sequence[Change], *,
         first: int = 0, weights: Sequence[int] = (), **described: object,
     ) -> Design:  # fmt: skip
-        """The design that measures integers which one unit changes so far, one step for each.
+        """Return the design that adds noise to integers with these sensitivities, one step for
+        each.
 
-        `first` is the position of the first integer measured, after the number of units.
+        `first` is the position of the first such integer after the number of units.
         """
         asked = self._spend(spend)
         paid, private = asked, what.public is None
         if len(changes) > 1 and asked.delta and not private and asked.currency == "epsilon":
-            # Several Gaussians within one (epsilon, delta): shared out in rho, where nothing is lost.
+            # Several Gaussians within one (epsilon, delta) divide the budget in rho, which composes
+            # without loss.
             epsilon, delta = below(asked.amount), below(asked.delta)
             rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing")
             paid = Spend(Fraction(rho.value), "rho")
@@ -223,15 +233,17 @@ class Question(ABC):
         self, table: Table, named: Spend, what: Aggregation, makers: Sequence[Callable[[Spend], ReleaseStep]],
         measures: tuple[int, ...], *, paid: Spend | None = None, weights: Sequence[int] = (), **described: object,
     ) -> Design:  # fmt: skip
-        """The design of steps that are each made for a part of the amount; private keys take one part more.
+        """Return the design whose steps each get a part of the spend; private keys take one more
+        part.
 
-        The parts are equal without `weights`. `paid` is what is shared out, where it is not what was named.
+        The parts are equal without `weights`. `paid` is the amount to divide, if it differs from
+        the named spend.
         """
         private, weights = what.public is None, weights or (1,) * len(makers)
         if private:
             KeyThreshold.require(named)
         part = Fraction(1, sum(weights) + private)
-        # With private keys the delta is the threshold's, so an epsilon buys Laplace noise.
+        # With private keys the delta belongs to the threshold, so an epsilon buys Laplace noise.
         steps = tuple(
             make((paid or named).part(weight * part, delta=not private))
             for make, weight in zip(makers, weights, strict=True)
@@ -246,7 +258,7 @@ class Question(ABC):
     def _of_keys(
         self, table: Table, spend: Mapping[str, Any] | None, what: Aggregation, change: Change, measure: int
     ) -> Design:  # fmt: skip
-        """The design that releases nothing but what private keys are compared by."""
+        """Return the design that releases only the numbers that decide about private keys."""
         asked, plain = self._spend(spend), self._described(what.by, what.public)
         threshold = KeyThreshold.costing(change, asked, measure=measure)
         return Design(table, what, (), (), threshold, spend=asked, description=plain)
@@ -257,17 +269,19 @@ def _noise_step(change: Change, part: Spend) -> NoiseStep:
 
 
 class Quotient(Question):
-    """A question whose error follows from its ends, which are those of a quotient of noisy sums."""
+    """A question whose answer is a quotient of noisy sums and whose error follows from its
+    interval.
+    """
 
     foreseen: ClassVar[bool] = False
 
     @abstractmethod
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
-        """Both ends of what the error is about, from the released numbers of one row."""
+        """Return the interval of the main column of one row, computed from its released numbers."""
 
     @abstractmethod
     def most(self, design: Design, failure: float, count: int) -> float:
-        """A bound on the error before the answer, from the number of rows alone."""
+        """Return a bound on the error before the answer, from the number of rows alone."""
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
         released = columns[len(design.aggregation.by) :]
@@ -278,7 +292,9 @@ class Quotient(Question):
     def errors(
         self, design: Design, failure: float, columns: Sequence[Values]
     ) -> tuple[float, ...]:
-        """For each row, how far the number of the rows kept is from the released one; from a count alone, a bound."""
+        """Return for each row how far the exact quotient can be from the released one; for a bare
+        count, a bound.
+        """
         if len(columns) == 1:
             return tuple(self.most(design, failure, number) for number in columns[0].cells)
         low, high = self.interval(design, failure, columns)
@@ -294,7 +310,7 @@ class OfColumn(Question):
     """A question about one column of numbers.
 
     Args:
-        column: Its name.
+        column: The name of the column.
     """
 
     column: str
@@ -306,11 +322,11 @@ class OfColumn(Question):
 
 @dataclass(frozen=True)
 class Clamped(OfColumn):
-    """A question about one column of numbers, clamped to declared ends.
+    """A question about one column of numbers, clamped to a declared range.
 
     Args:
-        lower: Smaller values count as this; by default the end that the catalog has for the column.
-        upper: Larger values count as this; by default likewise.
+        lower: Smaller values count as this; by default the catalog's lower end.
+        upper: Larger values count as this; by default the catalog's upper end.
         granularity: The step of the grid.
     """
 
@@ -320,7 +336,7 @@ class Clamped(OfColumn):
     granularity: Any = None
 
     steps: ClassVar[int] = STEPS
-    """Into how many steps the range is divided at least, where no granularity is given."""
+    """The least number of steps of the range, if no granularity is given."""
 
     def _grid(self, table: Table) -> FixedPointGrid:
         ends = self.lower, self.upper, self.granularity
@@ -330,10 +346,11 @@ class Clamped(OfColumn):
 def grid_of(
     table: Table, column: str, lower: Any, upper: Any, granularity: Any, *, steps: int = STEPS
 ) -> FixedPointGrid:
-    """The grid of a column between two ends, as typed.
+    """Return the grid of a column over a range, as typed.
 
     Raises:
-        DomainError: If it is no column of numbers, or an end or the granularity is outside its domain.
+        DomainError: If it is no column of numbers, or an end or the granularity is outside its
+            domain.
     """
     whole = of_numbers(table, column).kind in ("integer", "boolean")
     lower, upper = table.ends(column, lower, upper)
@@ -341,29 +358,31 @@ def grid_of(
 
 
 def spec(column: str, grid: FixedPointGrid) -> dict[str, Any]:
-    """A column and its grid, as the ledger stores them."""
+    """Return a column and its grid as the ledger stores them."""
     ends = {name: str(getattr(grid, name)) for name in ("lower", "upper", "granularity")}
     return {"column": column, **ends}
 
 
 def on_grid(name: str, grid: FixedPointGrid, steps: Iterable[int]) -> Values:
-    """Step counts as the numbers that they stand for, integers where the grid has no others."""
+    """Return step counts as the numbers that they stand for; as integers if the grid has only
+    integers.
+    """
     if grid.granularity == 1:
         return Values(name, "int64", tuple(steps))
     return Values(name, "double", tuple(grid.value(each) for each in steps))
 
 
 def one_of(name: str, value: Any, words: Sequence[str]) -> None:
-    """Raise DomainError unless `value` is one of some words."""
+    """Raise DomainError unless `value` is one of these words."""
     if not (isinstance(value, str) and value in words):
         raise DomainError(name, value, " or ".join(words))
 
 
 def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
-    """`value` as questions of a kind, at least one.
+    """Return `value` as a list of at least one question of a kind.
 
     Raises:
-        DomainError: If it is no list of them, or a longer one.
+        DomainError: If it is no list of them, or is too long.
     """
     found = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
     for each in found:
@@ -377,7 +396,7 @@ def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ..
 
 
 def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:
-    """The keys of an answer as columns."""
+    """Return the keys of an answer as columns."""
     types = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
     return tuple(
         Values(name, types[table.column(name).kind], tuple(key[position] for key in keys))
@@ -386,7 +405,7 @@ def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[V
 
 
 def of_numbers(table: Table, name: str) -> TableColumn:
-    """The column of that name, which can be added up or put into bins.
+    """Return the column of that name, which must hold numbers.
 
     Raises:
         DomainError: If there is none, or it holds something else.

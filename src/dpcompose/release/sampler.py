@@ -1,6 +1,7 @@
-"""Exact integer noise and exact selection by opendp's samplers: the one file that touches opendp.
+"""Exact integer noise and exact private selection by opendp's samplers; only this file uses opendp.
 
-opendp draws from the operating system's randomness and takes no seed: no `rng` passes through here.
+opendp draws from the operating system's randomness and takes no seed, so no `rng` argument exists
+here.
 """
 # opendp is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -19,7 +20,7 @@ MOST_KEPT = 32
 
 
 class _Choices(local):
-    """The choices that a thread has made before: to set one up takes twice as long as to draw."""
+    """Selections that a thread has set up before: setting one up takes twice as long as drawing."""
 
     def __init__(self) -> None:
         self.choices = dict[tuple[float, bool], Any]()
@@ -29,9 +30,10 @@ _KEPT = _Choices()
 
 
 def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:
-    """Each value plus its own noise x of probability proportional to e^(-|x| / scale), the double taken exactly.
+    """Return each value plus independent noise x with P(x) proportional to e^(-|x| / scale), the
+    double taken exactly.
 
-    Results beyond 64 bits are clamped to them.
+    Results beyond 64 bits are clamped.
     """
     library = _opendp()
     space = library.integers, library.metrics.l1_distance(T="i64")
@@ -41,9 +43,10 @@ def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:
 
 
 def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
-    """Each value plus its own noise x of probability proportional to e^(-x^2 / (2 sigma^2)), the double taken exactly.
+    """Return each value plus independent noise x with P(x) proportional to e^(-x^2 / (2 sigma^2)),
+    the double taken exactly.
 
-    Results beyond 64 bits are clamped to them.
+    Results beyond 64 bits are clamped.
     """
     library = _opendp()
     space = library.integers, library.metrics.l2_distance(T="f64")
@@ -55,11 +58,13 @@ def discrete_gaussian(values: Sequence[int], *, sigma: float) -> list[int]:
 
 
 def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int:
-    """The index of the least score with noise: Gumbel noise, or exponential noise if `flips`.
+    """Return the index of the least score after adding noise: Gumbel noise, or exponential noise if
+    `flips`.
 
-    With Gumbel noise i is drawn with probability proportional to e^(-score_i / scale); with exponential noise as
-    permute-and-flip does it, candidates in random order, each taken with probability e^(-(score_i - least) / scale).
-    The noise is drawn to as many digits as the comparison needs, so the choice is exact.
+    With Gumbel noise, index i has probability proportional to e^(-score_i / scale). Exponential
+    noise gives permute-and-flip: candidates in random order, each accepted with probability
+    e^(-(score_i - least) / scale). The noise is drawn to as many digits as the comparison needs, so
+    the choice is exact.
     """
     chosen = _KEPT.choices.get((scale, flips))
     if chosen is None:
@@ -78,13 +83,13 @@ def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int
 
 
 def require() -> None:
-    """Raise MissingExtraError unless opendp is installed: ask before anything is charged."""
+    """Raise MissingExtraError unless opendp is installed; called before anything is charged."""
     _opendp()
 
 
 @dataclass(frozen=True)
 class _Library:
-    """The parts of opendp that are used: its prelude would bring polars and scikit-learn along, 100 MB of them."""
+    """The parts of opendp that are used. Its prelude would import polars and scikit-learn, 100 MB."""
 
     integers: Any
     metrics: Any

@@ -1,4 +1,4 @@
-"""A session: charge, then look, then draw."""
+"""A session charges a question to a ledger, then reads the data, then draws the noise."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ SECONDS = 1.0
 
 @contextmanager
 def progress_message(engine: str, questions: Sequence[str]) -> Generator[None]:
-    """Say on a terminal's standard error what is computed, once it takes longer than a second.
-
-    The words are those of the questions and the engine; how long it takes is seen by whoever waits.
+    """Print on a terminal's standard error what is being computed, once it takes longer than a
+    second.
 
     Args:
         engine: The name of the engine.
@@ -82,7 +81,9 @@ A = TypeVar("A")
 
 
 def asks(kind: Callable[P, Question]) -> Callable[Concatenate[Session, P], Answer]:
-    """The method that asks a question of a class: its arguments and its help are those of the class."""
+    """Return the method that asks a question of a class; its arguments and help are those of the
+    class.
+    """
     return _method(kind, lambda answer: answer)
 
 
@@ -103,20 +104,23 @@ def _method(
 
 @dataclass(frozen=True, init=False)
 class Session:
-    """Questions to one table, charged to one scope of a ledger by one analyst.
+    """Questions to tables, charged to one scope of a ledger by one analyst.
 
-    Every question is validated, charged and redeemed, durably, before the table is looked at; then it is aggregated
-    exactly by the engine, and noise is drawn, once. An error before the charge costs nothing; whatever fails after it
-    keeps the charge and gives no answer. Errors, shapes, types and order follow from the schema, the bounds and the
-    ledger, never from rows. How long an answer takes is not protected. A method by the name of a question asks it, see there.
+    Every question is validated, charged and redeemed, durably, before the table is read. Then the
+    engine aggregates exactly, and noise is drawn once. An error before the charge costs nothing; a
+    later failure keeps the charge and gives no answer. Errors, shapes, types and order depend on
+    schema, bounds and ledger, never on rows. The time an answer takes is not protected. For each
+    question class there is a method of its name.
 
     Args:
-        table: What is asked.
-        ledger: Where it is charged; left out if an account is given.
-        scope: The scope that is charged; it has a filter.
+        table: The table to ask.
+        ledger: The ledger to charge; omitted if an account is given.
+        scope: The scope to charge; it has a filter.
         actor: Who asks.
-        answers: A directory in which answers are kept for retries; None keeps them for this session alone.
-        account: Instead of ledger and scope: the account to charge, such as a `RemoteAccount` of a service.
+        answers: A directory in which answers are stored for retries; None stores them for this
+            session alone.
+        account: Instead of ledger and scope: the account to charge, such as a `RemoteAccount` of a
+            service.
 
     Raises:
         UnknownScopeError: If the ledger has no such scope.
@@ -172,7 +176,7 @@ class Session:
             account = Account(ledger, scope=scope)
         elif not (ledger is None and scope is None):
             raise DomainError(
-                "ledger and scope", (ledger, scope), "left out where an account is given"
+                "ledger and scope", (ledger, scope), "omitted, since an account is given"
             )
         ledger = account.ledger if isinstance(account, Account) else None
         values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
@@ -180,20 +184,23 @@ class Session:
             object.__setattr__(self, name, value)
 
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
-        """The answer to one question.
+        """Return the answer to one question.
 
         Args:
-            question: What is asked.
-            key: An idempotency key of the analyst's, by default that of the question: asked again with the same key, the
-                same question costs nothing and has the same answer. Without one every call is a new request.
+            question: The question.
+            key: An idempotency key, by default that of the question: with the same key, the same
+                question costs nothing again and has the same answer. Without one every call is a
+                new request.
 
         Raises:
-            DomainError, UnsupportedError: Before the charge: the question does not fit the table, or has no price.
+            DomainError, UnsupportedError: Before the charge: the question does not fit the table,
+                or has no price.
             OverdrawnError: It does not fit in what is left; nothing was charged.
             KeyReusedError: The key belongs to another request; nothing was charged.
             EngineError: The engine failed; the charge stands.
             SpentError: The charge of this key was redeemed before, and its answer is not stored.
-            StoreError: The ledger could not be asked, or could not tell; ask again with the same key.
+            StoreError: The ledger could not be reached or does not know the outcome; ask again with
+                the same key.
         """
         return self.batch([question], key=key)[0]
 
@@ -205,13 +212,14 @@ class Session:
         key: str | None = None,
         note: Mapping[str, Any] | None = None,
     ) -> tuple[Answer, ...]:
-        """The answers to several questions for one charge: all of them, or none.
+        """Return the answers to several questions for one charge: all of them, or none.
 
         Args:
             questions: At most 100.
-            spend: What questions without a spend of their own may cost together, in equal parts; or "5%" of the budget.
+            spend: What questions without a spend of their own may cost together, in equal parts; or
+                "5%" of the budget.
             key: An idempotency key, as for `ask`.
-            note: What the ledger's entry says besides, such as the statement that asks them.
+            note: Further content of the ledger's entry, such as the statement that asks them.
 
         Raises:
             As `ask`.
@@ -225,9 +233,9 @@ class Session:
         binding = own.stored(self.account)
         scans = self._scans(designs, binding)
         if binding is own:
-            # Nothing is written for a question that the engine has no words for.
+            # Nothing is charged for a question that the engine cannot express.
             binding = own.write(self.account, actor=self.actor)
-            # Another program may have been first, with another key.
+            # Another process may have stored the binding first, with another key.
             scans = scans if binding == own else self._scans(designs, binding)
         mechanism, delta, _ = self._priced(designs)
         receipt = self.account.charge(
@@ -237,7 +245,7 @@ class Session:
             delta=delta,
             description={"release": [design.plain for design in designs], **(note or {})},
         )
-        # Who asks at the same time with the same key waits for the answer of the first.
+        # A concurrent request with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
             try:
                 redeemed(self.account, receipt, actor=self.actor)
@@ -247,7 +255,7 @@ class Session:
                     raise SpentError(receipt.key) from None
                 answers = stored(documents, designs, questions, receipt)
                 return tuple(labeled(each) for each in answers)
-            # From here on the charge is spent, whatever happens.
+            # From here on the charge is spent, even if something fails.
             with progress_message(
                 designs[0].table.engine.name, [question.kind for question in questions]
             ):
@@ -261,15 +269,18 @@ class Session:
         return tuple(labeled(each) for each in answers)
 
     def partition(self, by: str, *, keys: Sequence[Any]) -> dict[Any, Session]:
-        """A session for each part of the table, of whose spending the largest counts; see `partition`.
+        """Return a session for each part of the table; the budget is charged the largest part's
+        spending.
 
-        Every unit is in one part, with the rows that have the part's key; a session answers for its part alone. Opened
-        again in the same words, it is the same partition, and what was spent in its parts stays spent. The rows of a
-        unit must not change between questions: a unit that moves to another part is charged in both.
+        Every unit is in one part, with the rows that have the part's key; a session answers for its
+        part alone. Opened again with the same arguments, it is the same partition with the same
+        spending. The rows of a unit must not change between questions: a unit that moves to another
+        part is charged in both.
 
         Args:
             by: The column.
-            keys: Its values, one a part, known without looking at the table; rows with other ones are in no part.
+            keys: Its values, one for each part, known without looking at the table; rows with other
+                values are in no part.
 
         Raises:
             DomainError: If the table was changed before, or the column or a key does not fit.
@@ -284,13 +295,14 @@ class Session:
         }
 
     def quote(self, question: Question, *, spend: Mapping[str, Any] | None = None) -> Quote:
-        """The price of a question here and the accuracy of its answer; neither data nor budget is touched.
+        """Return a question's price in this scope and the accuracy of its answer, without reading
+        data or charging.
 
         Raises:
             DomainError, UnsupportedError: As `ask` would, before the charge.
         """
         (design,) = self._designed([question], spend)
-        # What every ask refuses has no price; the engine is not asked for it.
+        # A question that `ask` always refuses has no price; no mechanism is priced for it.
         design.table.require_trusted(self._trusted)
         require_part(design.table, self.scope)
         Binding.of(self.table).shared([design.table]).stored(self.account)
@@ -310,16 +322,18 @@ class Session:
         tables: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> Answer | SelectedAnswer | Explanation:
-        """The answer to a statement, in the shape that it asks for, for one charge; `EXPLAIN SELECT ...` is `explain`.
+        """Return the answer to a SQL statement, in the shape it states, for one charge; `EXPLAIN
+        SELECT ...` is `explain`.
 
-        It asks the questions that `questions_of_sql` reads; what is computed of their noisy answers costs nothing.
+        It asks the questions that `questions_of_sql` reads; computing with their noisy answers
+        costs nothing.
 
         Args:
             text: One SELECT.
-            spend: What all of it may cost: amounts, or a part of the budget such as "5%".
-            error: In place of a spend: how far each number may be off.
-            keys: The groups, where they are public; else WHERE may list them, or they are private.
-            tables: Further tables that it may join, by name.
+            spend: The cost of the whole statement: amounts, or a part of the budget such as "5%".
+            error: Instead of a spend: the largest error of each number.
+            keys: Public groups; else WHERE may list them, or they are private.
+            tables: Further tables for joins, by name.
             key: An idempotency key, as for `ask`.
 
         Raises:
@@ -335,13 +349,15 @@ class Session:
     def _answers_of(
         self, plan: Plan, text: str, spend: Any, error: float | None, keys: Any, key: str | None
     ) -> tuple[Answer, ...]:
-        """The answers to the questions of a statement."""
-        # A request by key is the same whatever words ask it.
+        """Return the answers to the questions of a statement."""
+        # A request with a key is the same request however the statement is worded.
         note = {"sql": text} if key is None else None
         return self.batch(self._bought_of(plan, spend, error), key=key, note=note)
 
     def _bought_of(self, plan: Plan, spend: Any, error: float | None) -> list[Question]:
-        """The questions of a statement with their parts of the spend, or with the error they may have."""
+        """Return the questions of a statement with their parts of the spend, or with the allowed
+        error.
+        """
         spend = spend if plan.spend is None else plan.spend
         if (spend is None) == (error is None):
             raise DomainError("spend", spend, 'what it may cost, such as "5%", or else error=')
@@ -364,7 +380,8 @@ class Session:
         keys: Sequence[Any] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Explanation:
-        """The unit, stability, noise and price of questions or of a SELECT; neither data nor budget is touched.
+        """Return the unit, stability, noise and price of questions or of a SELECT, without reading
+        data or charging.
 
         Raises:
             DomainError, UnsupportedError: As `ask` would, before the charge.
@@ -381,7 +398,7 @@ class Session:
         return Explanation(tuple(self.quote(each, spend=part) for each in questions), self.scope)
 
     def history(self) -> Iterator[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
-        """The charges of the scope in their order: the entry, the statement or the questions, and the cost."""
+        """The charges of the scope in order: the entry, the statement or questions, and the cost."""
         if self.ledger is None:
             raise DomainError(
                 "history", self.scope, "a session with its ledger; a service has its own"
@@ -395,7 +412,9 @@ class Session:
     def part(
         self, questions: Sequence[Question], spend: Mapping[str, Any] | str
     ) -> Mapping[str, Any] | None:
-        """The equal part of a common spend for each question without one of its own; None if there is none."""
+        """Return the equal part of a common spend for each question without its own; None if there
+        is no such question.
+        """
         if isinstance(spend, str):
             spend = self.percent(spend)
         sharing = sum(
@@ -407,10 +426,11 @@ class Session:
         return Spend.stated(spend).part(Fraction(1, sharing)).amounts()
 
     def percent(self, text: str) -> Mapping[str, Any]:
-        """The spend that is a percentage of the whole budget of the scope, such as "5%".
+        """Return the spend that is a percentage of the whole budget of the scope, such as "5%".
 
         Raises:
-            DomainError: If it is none, or the budget is kept by a service or knows neither epsilon nor rho.
+            DomainError: If the text is no percentage, or the budget is at a service or is stated in
+                neither epsilon nor rho.
         """
         number = exact("spend", text.removesuffix("%")) / 100 if text.endswith("%") else 0
         if not 0 < number <= 1:
@@ -421,7 +441,9 @@ class Session:
 
     @property
     def budget_in_words(self) -> str:
-        """Such as "epsilon 1.9 of 2 at delta 1e-6 is left"; amounts by currency where it was opened for no epsilon."""
+        """The remaining budget, such as "epsilon 1.9 of 2 at delta 1e-6 is left"; else the amounts by
+        currency.
+        """
         left = self.account.left()
         balance = None if self.ledger is None else self.ledger.balance(self.scope)
         known = None if balance is None else balance_in_epsilon(balance, left)
@@ -459,7 +481,9 @@ class Session:
         tables: Mapping[str, Any] | None = None,
         keys: Sequence[Any] | None = None,
     ) -> Plan:
-        """The private questions of a statement, and what is computed of their answers; see `questions_of_sql`."""
+        """Return the private questions of a statement and the computation over their answers; see
+        `questions_of_sql`.
+        """
         if find_spec("sqlglot") is None:
             raise MissingExtraError("SQL", "data")
         from dpcompose.release.sql import planned
@@ -469,7 +493,7 @@ class Session:
     def restored(
         self, documents: Sequence[Any], questions: Sequence[Question], receipt: Receipt
     ) -> tuple[Answer, ...]:
-        """The answers that were written down, for questions with their spends."""
+        """Return the answers from stored documents, for questions with their spends."""
         designs = [each.designed(self.table) for each in questions]
         return stored(documents, designs, questions, receipt)
 
@@ -495,12 +519,12 @@ class Session:
     def _parts(
         self, questions: Sequence[Question], spend: Mapping[str, Any] | str | None
     ) -> list[Mapping[str, Any] | None]:
-        """The parts of a common spend that questions may cost."""
+        """Return the part of a common spend for each question."""
         part = None if spend is None else self.part(questions, spend)
         return [_needed(each, part, whole=not isinstance(spend, str)) for each in questions]
 
     def _bought(self, question: Question) -> Question:
-        """The question with the amounts that its error needs, or its percentage is, by this scope; else itself."""
+        """Return the question with its spend as amounts, if it states a percentage or an error."""
         if isinstance(question.spend, str):
             amounts = _needed(question, self.percent(question.spend), whole=False)
             question = replace(question, spend=amounts)
@@ -516,14 +540,16 @@ class Session:
     def _priced(
         self, designs: Sequence[Design]
     ) -> tuple[Composable, Fraction | None, Mapping[str, Any]]:
-        """The mechanism that some designs are charged as, the delta at which its curve is, and the price.
+        """Return the mechanism charged for designs, the delta that its privacy curve is priced at,
+        and the price.
 
-        Some budgets divide that delta evenly among the parts of a mechanism. Where a part needs more of it, which is as
-        much as it states itself, none is named.
+        Some budgets divide that delta evenly among the parts of a mechanism. If a part alone needs
+        more than that, no delta is named, and each part uses the one that it states.
         """
         mechanism = compose(*(design.mechanism for design in designs))
         total = sum((design.delta or Fraction(0) for design in designs), Fraction(0))
-        # Amounts are multiples of 1e-40; the mechanism's own delta is below by more than what is cut off.
+        # Amounts are multiples of 1e-40; this truncation is smaller than the margin of the
+        # mechanism's own delta.
         delta = Fraction(int(total * 10**40), 10**40) or None
         try:
             return mechanism, delta, self.account.price(mechanism, delta=delta)
@@ -534,7 +560,7 @@ class Session:
 
     @property
     def _trusted(self) -> Sequence[str]:
-        """The views that the keeper said to trust when the scope was opened."""
+        """The views that the keeper declared trusted when the scope was opened."""
         note = self.account.note
         named = note.get("trust_view", [])
         views = cast("list[str]", named) if isinstance(named, list) else [str(named)]
@@ -546,7 +572,7 @@ class Session:
 
 
 def _key(questions: Sequence[Question], key: str | None) -> str | None:
-    """The idempotency key of a request, which a question that is asked alone may name itself."""
+    """Return the idempotency key of a request; a question asked alone may name it itself."""
     named = [question.key for question in questions if question.key is not None]
     if named and not (key is None and len(questions) == 1):
         raise DomainError("key", named[0], "left out of the questions: one key, batch(..., key=)")
@@ -556,7 +582,9 @@ def _key(questions: Sequence[Question], key: str | None) -> str | None:
 def _needed(
     question: Question, part: Mapping[str, Any] | None, *, whole: bool
 ) -> Mapping[str, Any] | None:
-    """The part of a common spend that a question may cost: of a percentage a delta only where its groups are private."""
+    """Return a question's part of a common spend; of a percentage, a delta is needed only for
+    private groups.
+    """
     private = bool(question.by) and question.keys is None
     if part is None or private or (whole and not isinstance(question, Chosen)):
         return part

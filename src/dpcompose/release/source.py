@@ -1,4 +1,4 @@
-"""Where rows come from: frames, files and tables of a database, each opened as a query of its engine."""
+"""Opens frames, files and database tables as queries of their engine."""
 
 # The drivers have types in part only.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -23,10 +23,10 @@ from dpcompose.release.query import Engine, Query, Relation, TableName, without_
 
 
 def of_arrow(frame: Any) -> Query:
-    """An Arrow table, without a copy, as a table of a DuckDB in memory.
+    """Return an Arrow table as a table of an in-memory DuckDB, without a copy.
 
     Raises:
-        DomainError: If DuckDB holds no such types.
+        DomainError: If DuckDB has no such types.
     """
     import duckdb
 
@@ -45,7 +45,7 @@ def of_arrow(frame: Any) -> Query:
 
 
 def of_parquet(path: str) -> Query:
-    """Parquet files, read when they are asked."""
+    """Return Parquet files as a query; they are read when a question is asked."""
     return _embedded(lambda engine, name: engine.raw.read_parquet(path).create_view(name))
 
 
@@ -59,25 +59,25 @@ def _embedded(opening: Callable[[Engine, str], None]) -> Query:
 
 
 OBJECT_STORES = ("s3", "gs", "gcs", "r2")
-"""Schemes that DuckDB's extension httpfs reads."""
+"""URL schemes of object stores that DuckDB's extension httpfs reads."""
 _MAGIC = "*?["
 
 
 def in_object_store(source: object) -> bool:
-    """Whether it is the URL of files in an object store."""
+    """Whether the source is a URL of files in an object store."""
     return isinstance(source, str) and "://" in source and urlsplit(source).scheme in OBJECT_STORES
 
 
 def several(path: Path) -> bool:
-    """Whether a path names a folder, or is a pattern for files."""
+    """Whether a path is a folder or a pattern for files."""
     return path.is_dir() or (any(mark in str(path) for mark in _MAGIC) and not path.exists())
 
 
 def local_files(path: Path) -> Query:
-    """The Parquet files of a folder and of the folders in it, or those that a pattern fits.
+    """Return the Parquet files of a folder and its subfolders, or those that match a pattern.
 
     Raises:
-        DomainError: If there are none, or a pattern fits other files too.
+        DomainError: If there are none, or the pattern matches other files too.
     """
     pattern = f"{glob.escape(str(path))}/**/*.parquet" if path.is_dir() else str(path)
     found = glob.glob(pattern, recursive=True)
@@ -91,10 +91,10 @@ def local_files(path: Path) -> Query:
 
 
 def stored_files(url: str) -> Query:
-    """The Parquet files of an object store; without credentials where none are set up for DuckDB.
+    """Return the Parquet files of an object store, without credentials if DuckDB has none.
 
     Raises:
-        DomainError: If it names no Parquet files, or they cannot be read from here.
+        DomainError: If the URL names no Parquet files, or they cannot be read.
     """
     parts = urlsplit(url)
     if not parts.netloc or parts.username or parts.password or not url.endswith(("/", ".parquet")):
@@ -109,7 +109,7 @@ def _read(pattern: str, shown: str) -> Query:
     found = None
     with suppress(OSError, duckdb.Error):
         found = of_parquet(pattern)
-    # The engine's words may hold what the files do.
+    # The engine's message may quote contents of files.
     if found is None:
         raise DomainError(
             "source", shown, "Parquet files that can be read, all with the same columns"
@@ -118,7 +118,7 @@ def _read(pattern: str, shown: str) -> Query:
 
 
 def is_spark_frame(source: object) -> bool:
-    """Whether it is a frame of Spark's; Spark is not imported to find out."""
+    """Whether the source is a Spark frame, without importing Spark."""
     return (
         type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
     )
@@ -126,14 +126,16 @@ def is_spark_frame(source: object) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """A source that was opened.
+    """An opened source of rows.
 
     Args:
-        label: What to call it in the ledger.
+        label: Its name in the ledger.
         data: Its rows.
-        base: The table of the database that it is, or the view of a Spark frame; none for other frames and files.
-        relation: What the database says of it; None for frames and files.
-        identity: What a request is named by: where it is, never what it holds. A frame without a name is no other.
+        base: The database table that it is, or the view of a Spark frame; None for other frames and
+            files.
+        relation: What the database's catalog states about it; None for frames and files.
+        identity: Identifies the source in requests by its location, never by its contents. Every
+            unnamed frame is a source of its own.
     """
 
     label: str
@@ -145,20 +147,20 @@ class Source:
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A frame of any library that offers its columns as Arrow does."""
+    """A frame of any library that exports its columns as an Arrow stream."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """A capsule of the stream."""
+        """Return a PyCapsule of the Arrow stream."""
         ...
 
 
 def opened(
     source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False
 ) -> Source:
-    """A source as a query, and what is known of it.
+    """Open a source as a query.
 
     Raises:
-        DomainError: If it is nothing that can be opened, or cannot be.
+        DomainError: If it is no known kind of source, or cannot be opened.
         UnsupportedError: If it is a table of ibis.
         MissingExtraError: If a library is not installed.
     """
@@ -180,7 +182,7 @@ def opened(
 
 
 def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Query, TableName]:
-    """The label of a source, its rows, and the table of a database that it is."""
+    """Return the label of a source, its rows, and the database table that it is."""
     if isinstance(source, str) and "://" in source and not in_object_store(source):
         return _of_database(lambda: _connected(source), f"{urlsplit(source).scheme}://...", name)
     engine = engine_of(source)
@@ -246,7 +248,7 @@ def _of_database(
         raise
     except Exception:
         data = None
-    # A driver's words may hold the password of the URL.
+    # A driver's message may contain the password of the URL.
     if data is None:
         domain = f"a database that can be reached and has a table {name!r}"
         raise DomainError("source", where, domain)
@@ -254,7 +256,7 @@ def _of_database(
 
 
 def _connected(url: str) -> Engine:
-    """The engine of a URL."""
+    """Connect to the engine of a URL."""
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
         raise DomainError(
@@ -275,7 +277,7 @@ def _duckdb(url: str) -> Engine:
 
 
 def _postgresql(url: str) -> Engine:
-    """A connection that takes whatever libpq does: sockets, services, passwords from a file."""
+    """Connect as libpq does, including by socket, service file and password file."""
     import psycopg
 
     def connect() -> Any:
@@ -285,14 +287,14 @@ def _postgresql(url: str) -> Engine:
 
 
 def _spark(url: str) -> Engine:
-    """A session on the cluster of a spark:// URL, or the one that is running."""
+    """Return a session on the cluster of a spark:// URL, or the running session."""
     from pyspark.sql import SparkSession
 
     return OnSpark(SparkSession.builder.master(url).appName("dpcompose").getOrCreate())
 
 
 def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
-    """The columns of `schema` with these types; a value that does not read as one becomes NULL."""
+    """Cast the columns in `schema` to these types; a value that does not convert becomes NULL."""
     if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError(
             "schema", schema, "a mapping from columns to types, such as {'age': 'int64'}"

@@ -1,4 +1,4 @@
-"""The sparse vector technique, opened by one charge and closed by its last answer "above"."""
+"""The sparse vector technique: opened by one charge, closed by its last answer "above"."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ MOST_SCALE, LARGEST = 2.0**40, 2**62
 
 
 class SparseVector:
-    """An open `AboveThreshold`: integers are compared with one noisy threshold until enough were above it.
+    """An open `AboveThreshold`: integers are compared with one noisy threshold until enough of them
+    were above it.
 
-    It was charged in full when it was opened, and lives in this process alone: the noise of its threshold is drawn
-    once, is nowhere written, and cannot be copied. To resume is to open another one, for a charge of its own.
+    It was charged in full when opened, and lives in this process alone: the noise of its threshold
+    is drawn once, never stored, and cannot be copied. It cannot be resumed; open another one for a
+    new charge.
 
-    Noise is discrete Laplace noise, drawn exactly: the proof of the technique shifts the threshold's noise by D and an
-    answer's by 2 D, integers here. (Noise beyond 64 bits is clamped, which has a probability below e^-8000000.)
+    Noise is discrete Laplace noise, drawn exactly: the proof of the technique shifts the
+    threshold's noise by D and an answer's by 2 D, which are integers here. (Noise beyond 64 bits is
+    clamped, with probability below e^-8000000.)
 
     Args:
-        mechanism: What was charged.
-        receipt: The charge.
-        threshold: With what answers are compared.
+        mechanism: The mechanism that was charged.
+        receipt: The receipt of the charge.
+        threshold: The integer that values are compared with.
         sensitivity: D: how far one record can move any of the integers.
     """
 
@@ -56,15 +59,16 @@ class SparseVector:
 
         Args:
             account: The scope that is charged.
-            mechanism: Its epsilon, and how many answers "above" it may give.
-            threshold: With what answers are compared; an integer.
-            sensitivity: How far one record can move any of the integers that are asked about.
+            mechanism: States its epsilon, and how many answers "above" it may give.
+            threshold: The integer that values are compared with.
+            sensitivity: How far one record can move any of the compared integers.
             actor: Who asks.
-            key: The idempotency key of the charge. It opens one interaction: a second one needs another.
+            key: The idempotency key of the charge. It opens one interaction; a second one needs
+                another key.
 
         Raises:
             DomainError: If an argument is outside its domain.
-            UnsupportedError: If a filter on the chain has no price for it.
+            UnsupportedError: If a filter of the scope or its parents has no price for it.
             OverdrawnError: If it does not fit; no balance is changed.
             AlreadyRedeemedError: If an interaction was opened with this key before.
         """
@@ -89,13 +93,14 @@ class SparseVector:
         return self.left == 0
 
     def above(self, value: int) -> bool:
-        """Whether a value, which may depend on earlier answers, is above the threshold, each with its noise.
+        """Return whether a value, which may depend on earlier answers, is above the threshold, both
+        with noise.
 
         Args:
             value: An integer that one record moves by at most the sensitivity.
 
         Raises:
-            SpentError: If it is closed.
+            SpentError: If the interaction is closed.
         """
         value = _integer("value", value)
         with self.__lock:
@@ -106,23 +111,23 @@ class SparseVector:
         return found
 
     def close(self) -> None:
-        """Close it now; what was charged stays charged."""
+        """Close the interaction now; the charge stands."""
         with self.__lock:
             self.left = 0
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
             "a copy of a SparseVector",
-            "its noise lives in one process, once",
+            "its noise exists once, in one process",
             "Open another one, for a new charge",
         )
 
 
 def _scales(mechanism: AboveThreshold, sensitivity: int) -> tuple[float, float]:
-    """The scales of both noises, rounded up."""
+    """Return the scales of the threshold's and the answers' noise, rounded up."""
     if not mechanism.stated > 0:
         raise DomainError(
-            "mechanism", mechanism, "an AboveThreshold with epsilon > 0", "Nothing may be said at 0"
+            "mechanism", mechanism, "an AboveThreshold with epsilon > 0", "At 0 it cannot answer"
         )
     threshold, answer = (
         scale * sensitivity * (1 + 16 * UNIT_ROUNDOFF) for scale in mechanism.scales

@@ -1,4 +1,4 @@
-"""The spend of a question, and exact decimals as they are typed."""
+"""The spend of a question, and exact decimal numbers as typed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ LARGEST = 10**30
 
 
 def exact(name: str, value: object) -> Fraction:
-    """The number as a fraction.
+    """Return the number as a fraction.
 
     Raises:
-        DomainError: If it is no finite number of a size below 10^30, written with at most 60 characters.
+        DomainError: If it is no finite number below 10^30 in absolute value, written with at most
+            60 characters.
     """
     number = _read(value)
     if number is None or not abs(number) < LARGEST or not number.denominator < LARGEST:
@@ -49,14 +50,14 @@ def _read(value: object) -> Fraction | None:
 
 
 RESERVE = Fraction(1, 2**40)
-"""Kept back, relatively, so that float prices of a thousand answers, each rounded up, stay within what was typed."""
+"""A relative reserve, so that a thousand rounded-up float prices stay within the spend."""
 _LIMITS = {"epsilon": Fraction(100), "rho": Fraction(1000), "delta": Fraction(1, 2)}
 SPEND_DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
 
 
 @dataclass(frozen=True)
 class Spend:
-    """The most an answer may cost: in epsilon or in rho, and in delta.
+    """The most an answer may cost: an amount of epsilon or rho, and a delta.
 
     Args:
         amount: Exact, > 0.
@@ -70,11 +71,11 @@ class Spend:
 
     @classmethod
     def stated(cls, spend: object) -> Spend:
-        """The spend as typed; a float is read as its shortest decimal.
+        """Return the spend as typed; a float is read as its shortest decimal.
 
         Raises:
-            DomainError: If it is no such mapping, or a number is not in (0, 100] for epsilon, (0, 1000] for rho,
-                (0, 1/2] for delta.
+            DomainError: If it is no such mapping, or a number is not in (0, 100] for epsilon, (0,
+                1000] for rho, (0, 1/2] for delta.
         """
         if not isinstance(spend, Mapping) or ("epsilon" in spend) == ("rho" in spend):
             raise DomainError("spend", spend, SPEND_DOMAIN)
@@ -91,21 +92,25 @@ class Spend:
         return cls(amounts[currency], currency, amounts.get("delta", Fraction(0)))
 
     def part(self, part: Fraction, *, delta: bool = True) -> Spend:
-        """That part of the amount, with the same part of the delta or none."""
+        """Return this fraction of the amount, with the same fraction of the delta or none."""
         return Spend(self.amount * part, self.currency, self.delta * part if delta else Fraction(0))
 
     def with_delta(self, delta: Fraction) -> Spend:
-        """The same amount with that delta."""
+        """Return the same amount with another delta."""
         return Spend(self.amount, self.currency, delta)
 
     def amounts(self, read: Callable[[Fraction], Any] = Fraction) -> dict[str, Any]:
-        """The amounts by currency, exact as a question takes them; `float` and `str` read them for people and ledgers."""
+        """Return the amounts by currency, exact by default; `float` and `str` convert them for
+        people and ledgers.
+        """
         named = {self.currency: self.amount} | ({"delta": self.delta} if self.delta else {})
         return {currency: read(amount) for currency, amount in named.items()}
 
 
 def below(number: Fraction) -> float:
-    """A double below `number` by about the reserve: what noise is made for, so that the price is within `number`."""
+    """Return a double below `number` by about the reserve. Noise made for it has a price within
+    `number`.
+    """
     least = number * (1 - RESERVE)
     value = float(least)
     while Fraction(value) > least:

@@ -1,4 +1,4 @@
-"""SQL: a statement, read into the same questions to the same tables as the methods of Python make."""
+"""Reads a SQL statement into the same questions to the same tables as the Python methods make."""
 
 # sqlglot is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -46,26 +46,28 @@ def questions_of_sql(
     tables: Mapping[str, Any] | None = None,
     keys: Sequence[Any] | None = None,
 ) -> tuple[Question, ...]:
-    """The questions that a SELECT asks, one for each aggregate, in order; equal to those that Python would make.
+    """Return the questions that a SELECT asks, one for each aggregate, in order; equal to those
+    made in Python.
 
         SELECT clinic, COUNT(*), AVG(CLAMP(minutes, 0, 120)) FROM visits
         WHERE age >= 18 AND clinic IN ('north', 'south') GROUP BY clinic
 
-    Groups are public where `keys` names them, or where WHERE says `column IN (...)` for every grouping column; else
-    they are private. Values are clamped by CLAMP(x, lower, upper), or CLAMP(x, lower, upper, granularity); a
-    column of which the catalog has the range needs no CLAMP. Private tables are joined on a key that is not the unit by
-    `ON a.key = b.key AND AT_MOST(rows of a key here, rows there)`, with `AND ROWS_PER_UNIT(here, there)` if you like.
-    A remainder has the sign of the dividend. After a LEFT JOIN the right side's key is read in IS NULL alone.
+    Groups are public if `keys` names them, or if WHERE says `column IN (...)` for every grouping
+    column; else they are private. CLAMP(x, lower, upper) or CLAMP(x, lower, upper, granularity)
+    clamps values; a column with a range in the catalog needs no CLAMP. Private tables are joined on
+    a key other than the unit by `ON a.key = b.key AND AT_MOST(rows of a key here, rows there)`,
+    optionally with `AND ROWS_PER_UNIT(here, there)`. A remainder has the sign of the dividend.
+    After a LEFT JOIN the right side's key may occur in IS NULL only.
 
     Args:
         text: One SELECT, or EXPLAIN and one SELECT.
         table: The table that FROM names.
-        tables: Further tables that it may join, by name, besides the public ones of the catalog.
+        tables: Further tables for joins, by name, besides the catalog's public ones.
         keys: The groups, as for a question.
 
     Raises:
         DomainError: If it is no SQL, or a name or a number is outside its domain.
-        UnsupportedError: If it has a clause that is not read; the error names it.
+        UnsupportedError: If it has an unsupported clause; the error names it.
     """
     if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
@@ -79,7 +81,9 @@ def planned(
     tables: Mapping[str, Any] | None = None,
     keys: Sequence[Any] | None = None,
 ) -> Plan:
-    """The private questions of a statement, and what is computed of their noisy answers; see `questions_of_sql`."""
+    """Return the private questions of a statement and the computation over their noisy answers; see
+    `questions_of_sql`.
+    """
     if not (tables is None or isinstance(tables, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError(
             "tables", type(tables).__name__, "a mapping from names to tables, or None"
@@ -98,7 +102,7 @@ def planned(
 
 
 def _with_example(error: UnsupportedError, table: Table) -> UnsupportedError:
-    """The refusal, which ends with a statement that runs."""
+    """Return the error with an example statement appended that runs on this table."""
     name = names_of(table)[-1]
     shown_name = name if re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) else f'"{name}"'
     remedy = f"{error.remedy}. This runs: SELECT COUNT(*) FROM {shown_name}"
@@ -114,7 +118,9 @@ _ONE_TABLE = {"histogram", "quantiles"}
 
 
 class _Statement:
-    """A statement while it is read: which of its SELECTs are private, and which are computed of noisy answers."""
+    """The reader of a statement: decides which SELECTs are private, and which compute with noisy
+    answers.
+    """
 
     def __init__(self, base: Table, tables: Mapping[str, Any], keys: Sequence[Any] | None) -> None:
         self.base, self.known, self.keys = base, dict(tables), keys
@@ -124,7 +130,7 @@ class _Statement:
         self.plain = False
 
     def plan(self, root: Any) -> Plan:
-        """The plan of a whole statement."""
+        """Return the plan of a whole statement."""
         for node in list(root.walk()):
             rewritten(node)
         root = self._computed(root, top=True)
@@ -132,7 +138,7 @@ class _Statement:
             return Plan(tuple(self.questions))
         if any(each.kind in _ONE_TABLE for each in self.questions):
             raise UnsupportedError(
-                "sql: BIN or PERCENTILE", "its rows are several for each group", "Ask for it alone"
+                "sql: BIN or PERCENTILE", "it has several rows for each group", "Ask for it alone"
             )
         for node in root.walk():
             if kind_of(node) == "Table" and node.name not in {
@@ -158,10 +164,12 @@ class _Statement:
         chosen = bool(root.args.get("where") or root.args.get("limit") or root.args.get("offset"))
         return Plan(tuple(self.questions), tuple(self.leaves), root, names, ends, chosen)
 
-    # Which SELECT is private
+    # Find the private SELECTs
 
     def _computed(self, node: Any, *, top: bool = False) -> Any:
-        """A SELECT or UNION whose rows are noisy numbers, with every private SELECT in it replaced by its leaf."""
+        """Return a SELECT or UNION over noisy numbers, with every private SELECT in it replaced by
+        a leaf.
+        """
         for each in expressions_of(node, "with"):
             if kind_of(each) != "CTE":
                 raise refusal(each)
@@ -188,9 +196,7 @@ class _Statement:
         if start is None:
             if aggregates_in(node) or not self.leaves:
                 raise UnsupportedError(
-                    "sql: no FROM",
-                    "a question is asked of a table",
-                    f"FROM {names_of(self.base)[-1]}",
+                    "sql: no FROM", "a question needs a table", f"FROM {names_of(self.base)[-1]}"
                 )
             return node
         if kind_of(start) == "Table" and start.name in self.released:
@@ -210,7 +216,9 @@ class _Statement:
         return self._leaf(node, top)
 
     def _private(self, node: Any) -> Table | None:
-        """The private rows that a SELECT makes, as a table of the same unit; None if it makes noisy numbers."""
+        """Return the private rows that a SELECT makes, as a table of the same unit; None if it
+        makes noisy numbers.
+        """
         if kind_of(node) != "Select":
             return None
         start = source_of(node)
@@ -236,7 +244,7 @@ class _Statement:
         return reader.projected()
 
     def _reader(self, node: Any) -> Aggregates:
-        """The reader of a SELECT whose subqueries in FROM and JOIN are tables by their names."""
+        """Return the reader of a SELECT, with subqueries in FROM and JOIN as named tables."""
         known = dict(self.known)
         for holder in (
             node.args.get("from_") or node.args.get("from"),
@@ -260,7 +268,9 @@ class _Statement:
         return reader
 
     def _semi_joined(self, reader: Aggregates, node: Any) -> None:
-        """EXISTS and IN with a subquery on the unit: one row a person of the other table is joined, or none may be."""
+        """Apply EXISTS and IN with a subquery on the unit as a join with one row for each person of
+        the other table.
+        """
         inner, none = (node.this, True) if kind_of(node) == "Not" else (node, False)
         while kind_of(inner) == "Paren":
             inner = inner.this
@@ -293,10 +303,12 @@ class _Statement:
         reader.named = {**reader.named, marker: other}
         reader.taken.append(node)
 
-    # A SELECT of which the noisy numbers are
+    # A SELECT with noisy numbers
 
     def _top(self, node: Any, question: Question) -> Question | None:
-        """The most frequent groups, where ORDER BY COUNT(*) DESC LIMIT k asks for them and for nothing else."""
+        """Return the question for the most frequent groups, if ORDER BY COUNT(*) DESC LIMIT k asks
+        for exactly that.
+        """
         order, limit = node.args.get("order"), node.args.get("limit")
         items = [] if order is None else order.expressions
         aliases = {each.alias: each.this for each in node.expressions if kind_of(each) == "Alias"}
@@ -312,7 +324,9 @@ class _Statement:
         return Top(number=most, by=question.by, keys=question.keys, table=question.table)
 
     def _leaf(self, node: Any, top: bool) -> Any:
-        """A private SELECT with aggregates: its questions, and the SELECT over their answers that stands in its place."""
+        """Add a private SELECT with aggregates as a leaf with its questions; return the SELECT over
+        their answers that replaces it.
+        """
         reader = self._reader(node)
         grouped = reader.grouped()
         items = [bare(each) for each in node.expressions]
@@ -345,7 +359,9 @@ class _Statement:
         *,
         frequent: bool,
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        """Ask the aggregates in every grouping; the types of the keys, and each aggregate over the leaf's columns."""
+        """Add the aggregates' questions in every grouping; return the types of the keys, and each
+        aggregate as an expression over the leaf.
+        """
         columns: list[tuple[int, str, str]] = []
         shapes: dict[str, Any] = {}
         groupings: list[Grouping] = []
@@ -376,7 +392,7 @@ class _Statement:
         *,
         frequent: bool,
     ) -> None:
-        """Leave an answer as it is where it has the shape that was asked for."""
+        """Use the answer itself, without SQL over it, if it already has the requested shape."""
         chosen = ("having", "order", "limit", "offset", "distinct")
         best = self._top(node, question) if frequent else None
         known = question.keys is not None or "string" not in self.leaves[-1].keys
@@ -400,7 +416,7 @@ class _Statement:
         shapes: Mapping[str, Any],
         named: Mapping[str, str],
     ) -> None:
-        """The SELECT over the columns of its leaf, with the names of the answer."""
+        """Turn the SELECT into one over the columns of its leaf, with the names of the answer."""
         taken: dict[str, int] = {}
         selected: list[Any] = []
         aliases = {each.alias for each in node.expressions if kind_of(each) == "Alias"}
@@ -425,7 +441,7 @@ class _Statement:
 
 
 def _of_units(node: Any, unit: str) -> Any:
-    """The SELECT of units IN which a unit is; None where it is about something else."""
+    """Return the SELECT in `unit IN (SELECT ...)`; None if the condition is about something else."""
     select = node.args["query"].this
     both = [node.this, *(bare(each) for each in select.expressions)]
     fits = len(both) == 2 and all(kind_of(each) == "Column" and each.name == unit for each in both)
@@ -433,7 +449,9 @@ def _of_units(node: Any, unit: str) -> Any:
 
 
 def _existing(select: Any, unit: str, outer: Collection[str]) -> Any:
-    """The SELECT of the units for which rows EXIST that have the unit of a row outside; None where there is no such."""
+    """Return the SELECT of units for which matching rows EXIST, if the subquery is matched on the
+    unit; else None.
+    """
     parts = conditions_of(select)
     sides = {
         at: (each.this, each.expression) for at, each in enumerate(parts) if kind_of(each) == "EQ"
@@ -453,7 +471,7 @@ def _existing(select: Any, unit: str, outer: Collection[str]) -> Any:
 
 
 def _aggregates_of(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) -> dict[str, Any]:
-    """The aggregates of a SELECT by their texts; COUNT(*) where it has groups alone.
+    """Return the aggregates of a SELECT by their SQL text; COUNT(*) if it has only groups.
 
     Raises:
         UnsupportedError: If it would show rows.
@@ -481,7 +499,7 @@ def _replaced(
     aliases: Collection[str] = (),
     clause: str = "SELECT",
 ) -> Any:
-    """An expression over the columns of a leaf."""
+    """Return an expression with columns of the leaf in place of aggregates and keys."""
     text = shown(node)
     if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
         return exp.column(node.name, quoted=True)
@@ -498,12 +516,12 @@ def _replaced(
 
 
 def _noisy(node: Any) -> bool:
-    """Whether an expression over a leaf is computed of its noisy numbers."""
+    """Whether an expression over a leaf uses its noisy numbers."""
     return any(kind_of(each) == "Column" and each.name.startswith("q") for each in node.walk())
 
 
 def _key(at: int, type: str) -> Any:
-    """The key column of a leaf, with NULL for the group without a value."""
+    """Return the key column of a leaf, with NULL for the group without a value."""
     column = exp.column(f"k{at}")
     return (
         exp.Nullif(this=column, expression=exp.Literal.string(NO_VALUE))

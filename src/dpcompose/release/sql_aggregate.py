@@ -1,4 +1,6 @@
-"""The aggregates of one SELECT as private questions, and how each is computed of their noisy answers."""
+"""Translates the aggregates of one SELECT to private questions, and to expressions over their noisy
+answers.
+"""
 
 # sqlglot is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -42,23 +44,23 @@ from dpcompose.release.table import Table
 
 ITSELF = "{0}"
 NO_VALUE = "\x1a no value"
-"""The key of the private group of rows without a value; in the answer it is NULL."""
+"""The key of the private group of rows without a value; the answer shows it as NULL."""
 
 _KEY_TYPES = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
 
 
 AskedAggregate = tuple[Question, list[tuple[str, str]], str]
-"""The question of an aggregate, the columns of its answer that make it with their types, and how."""
+"""A question, the columns of its answer with types, and an expression template over them."""
 
 
 @dataclass
 class AskedGrouping:
-    """The questions of one grouping, and how the aggregates are computed of their answers.
+    """The questions of one grouping, and how the aggregates are computed from their answers.
 
     Args:
         questions: In the order of the aggregates.
-        columns: For each aggregate's text the question's place, the columns of its answer with their types, and the
-            words that make the aggregate of these.
+        columns: Maps each aggregate's SQL text to the position of its question, the needed columns
+            of the answer with their types, and the expression over them.
         keys: The types of the grouping columns.
     """
 
@@ -81,11 +83,13 @@ class Aggregates(SelectRows):
         *,
         frequent: bool,
     ) -> AskedGrouping:
-        """The questions of one grouping; the most frequent groups are those that have a value."""
+        """Return the questions of one grouping; a question for the most frequent groups leaves out
+        rows without a value.
+        """
         bins = [name for name, node in grouped.items() if called(node, "BIN")]
         if len(bins) > 1:
             raise UnsupportedError(
-                "sql: BIN", "one column is binned", "CASE makes bins of another one"
+                "sql: BIN", "only one column can be binned", "Use CASE for a second one"
             )
         keyed = {name: node for name, node in grouped.items() if name not in bins}
         kept, listed = self.split(self.conditions, keyed, keys)
@@ -128,7 +132,9 @@ class Aggregates(SelectRows):
         return asked
 
     def labels(self, node: Any, grouped: Mapping[str, Any], question: Question) -> dict[str, str]:
-        """The names of a plain answer's columns: the aliases of the keys and of the aggregate."""
+        """Return the names of a plain answer's columns: the aliases of the keys and of the
+        aggregate.
+        """
         bins = [name for name, each in grouped.items() if called(each, "BIN")]
         aliases = {
             shown(each.this): each.alias for each in node.expressions if kind_of(each) == "Alias"
@@ -142,7 +148,9 @@ class Aggregates(SelectRows):
         return answer_labels(question, node.expressions[-1], columns)
 
     def _or_null(self, name: str) -> str:
-        """A column of private groups in which rows without a value are a group of their own, as SQL has it."""
+        """Return a column of private groups in which rows without a value form a group of their
+        own, as in SQL.
+        """
         if name in self.computed or self.table.column(name).kind != "text":
             return name
         made = f"{name}_or_null"[-60:]
@@ -150,7 +158,7 @@ class Aggregates(SelectRows):
         return made
 
     def _question(self, node: Any, options: Mapping[str, Any]) -> AskedAggregate:
-        """The question of an aggregate, and how its answer makes it."""
+        """Return the question of an aggregate, and how its answer yields the aggregate."""
         kind = kind_of(node)
         if kind == "Filter":
             return self._filtered(node.this, node.expression.this, options)
@@ -171,7 +179,7 @@ class Aggregates(SelectRows):
             question = SUMS[kind](column=column, **ends, **options)
             answered = [(question.heading, "double")]
             if kind in ("Variance", "Stddev", "StddevSamp"):
-                # Of a sample: times n / (n - 1), of the noisy n.
+                # The sample variance is the variance times n / (n - 1), with the noisy n.
                 shape = (
                     "({0} * {1} / ({1} - 1))"
                     if kind == "Variance"
@@ -192,7 +200,7 @@ class Aggregates(SelectRows):
             )
         if column in self.table.unit:
             raise UnsupportedError(
-                f"sql: {shown(node)}", "it names a person", "Ask for another column"
+                f"sql: {shown(node)}", "its values identify persons", "Ask for another column"
             )
         if kind in ENDS:
             question = ENDS[kind](column=column, **ends, **options)
@@ -203,7 +211,7 @@ class Aggregates(SelectRows):
         return _itself(question)
 
     def _filtered(self, node: Any, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
-        """An aggregate of the rows for which a condition holds; the groups are those of all rows."""
+        """Return the question of an aggregate with FILTER; the groups are those of all rows."""
         kind, inner = kind_of(node), node.this
         if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
             return self._indicator(condition, options)
@@ -218,7 +226,9 @@ class Aggregates(SelectRows):
         return replace(question, table=own.where(scalar(condition, self.named))), answered, shape
 
     def _indicator(self, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
-        """How many rows satisfy a condition: the sum of ones, so that groups without such rows come out too."""
+        """Return the count of rows that satisfy a condition as a sum of ones, so that groups
+        without such rows are released too.
+        """
         name = f"_if_{len(self.texts)}"
         name = next(
             (each for each, text in self.texts.items() if text == f"if {shown(condition)}"), name
@@ -265,10 +275,10 @@ class Aggregates(SelectRows):
     def _histogram(
         self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
     ) -> Question:
-        """GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
+        """Return the question of GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
         if [shown(bare(each)) for each in aggregates] != ["COUNT(*)"] or len(node.expressions) < 3:
             raise UnsupportedError(
-                "sql: BIN", "bins are counted", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
+                "sql: BIN", "bins need COUNT", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
             )
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
@@ -276,10 +286,10 @@ class Aggregates(SelectRows):
 
 
 def _itself(question: Question, type: str = "double") -> AskedAggregate:
-    """A question whose one number is the aggregate."""
+    """Return a question whose only number is the aggregate itself."""
     return question, [(question.heading, type)], ITSELF
 
 
 def _declared(table: Table, name: str) -> bool:
-    """Whether the keeper says the values of a column of text."""
+    """Whether the keeper declared the values of a text column."""
     return name in table.ranges and table.column(name).kind == "text"

@@ -1,4 +1,4 @@
-"""The rows of one SELECT: its tables, joined and filtered, its groups, and the columns that it makes."""
+"""Reads the rows of one SELECT: its tables, joins, filters, groups and computed columns."""
 
 # sqlglot is only partly typed.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -47,17 +47,17 @@ from dpcompose.release.sql_syntax import (
 from dpcompose.release.table import Table
 
 MOST_WHERES = 10
-"""Conditions of WHERE that are transformations of their own."""
+"""The number of WHERE conditions up to which each becomes a transformation of its own."""
 
 JOIN_BOUNDS = {"AT_MOST": "at_most", "ROWS_PER_UNIT": "rows_per_unit"}
-"""Functions that stand in ON: how many rows a join keeps, as `Table.join` has it."""
+"""Functions in ON that bound a join, with the arguments of `Table.join` that they set."""
 
 _PER_PERSON = {"Count": "count", "Sum": "sum", "Avg": "mean", "Min": "minimum", "Max": "maximum"}
 
 
 @dataclass
 class SelectRows:
-    """One SELECT while it is read: its tables by the names that it gives them, and the columns that it makes."""
+    """The reader of one SELECT: its tables by alias, and the columns that it computes."""
 
     root: Any
     base: Table
@@ -71,7 +71,7 @@ class SelectRows:
 
     @classmethod
     def of(cls, root: Any, table: Table, tables: Mapping[str, Any]) -> Self:
-        """The tables of FROM and JOIN, joined."""
+        """Return the reader of a SELECT, with the tables of FROM and JOIN joined."""
         start = source_of(root)
         for holder in (start, *(each.this for each in root.args.get("joins") or [])):
             if kind_of(holder) == "Table" and holder.name not in tables:
@@ -81,7 +81,7 @@ class SelectRows:
         alias, first = named_table(start, tables)
         if not isinstance(first, Table):
             raise DomainError(
-                "sql: FROM", alias, f"FROM {names_of(table)[-1]}", "Public tables stand in JOIN"
+                "sql: FROM", alias, f"FROM {names_of(table)[-1]}", "JOIN public tables"
             )
         reader = cls(root, table, first, {alias: first})
         for join in root.args.get("joins") or []:
@@ -90,7 +90,7 @@ class SelectRows:
         return reader
 
     def _in_case(self) -> None:
-        """Names of columns as the table has them, whatever their case, and without the names of their tables."""
+        """Spell column names as the table does, whatever their case, and remove table qualifiers."""
         there = {each.name for each in self.table.columns}
         folded: dict[str, list[str]] = {}
         for name in there:
@@ -128,19 +128,22 @@ class SelectRows:
         return [each for each in parts if not any(each is other for other in self.taken)]
 
     def keep(self, parts: Sequence[Any]) -> None:
-        """The rows for which conditions hold."""
+        """Keep the rows for which all conditions hold."""
         conditions = [scalar(each, self.named) for each in parts]
-        # A few conditions are as many transformations; many are one.
+        # Few conditions become one transformation each; many are combined into one, as their number
+        # is limited.
         for each in conditions if len(conditions) <= MOST_WHERES else [reduce(and_, conditions)]:
             self.table = self.table.where(each)
 
     def projected(self) -> Table:
-        """The rows that a SELECT without aggregates makes, each with its unit."""
+        """Return the rows of a SELECT without aggregates, each with its unit."""
         self.keep(self.conditions)
         return self.with_items(self.root.expressions, {})
 
     def with_items(self, items: Sequence[Any], columns: Mapping[str, str]) -> Table:
-        """The table with the columns of some items; `columns` are aggregates that are columns by now."""
+        """Return the table with a column for each SELECT item; `columns` maps aggregates to
+        existing columns.
+        """
         ranges = dict(self.table.ranges)
         new: dict[str, RowExpression] = {}
         for item in items:
@@ -184,7 +187,7 @@ class SelectRows:
         )
 
     def one_row_a_person(self, grouped: Mapping[str, Any]) -> Table:
-        """The rows of a SELECT that is grouped by the unit: one a person."""
+        """Return the rows of a SELECT that is grouped by the unit: one row for each person."""
         self.keep(self.conditions)
         having = self.root.args.get("having")
         wanted: dict[str, str] = {}
@@ -242,7 +245,7 @@ class SelectRows:
             if bound is None:
                 pairs.append(self._matched(each, alias))
             elif JOIN_BOUNDS[bound] in bounds:
-                raise DomainError(f"sql: {bound}", shown(each), "said once in a join")
+                raise DomainError(f"sql: {bound}", shown(each), "at most one in a join")
             else:
                 bounds[JOIN_BOUNDS[bound]] = _numbers(each, bound)
         if (
@@ -260,7 +263,7 @@ class SelectRows:
             raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
         if any(own != theirs for own, theirs in pairs):
             raise UnsupportedError(
-                "sql: ON", "a key has one name in both tables", "Rename the column, and use USING"
+                "sql: ON", "keys need the same name", "Rename the column, and use USING"
             )
         on = [own for own, _ in pairs]
         if (
@@ -282,7 +285,7 @@ class SelectRows:
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
-        """The columns of `left.a = right.b`."""
+        """Return the columns of a condition `left.a = right.b`."""
         sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
         if len(sides) == 2 and all(
             type(each).__name__ == "Column" and each.table for each in sides
@@ -296,7 +299,9 @@ class SelectRows:
         )
 
     def grouped(self) -> dict[str, Any]:
-        """The columns of GROUP BY, by name, as nodes of the syntax tree; `self.sets` lists the grouping sets of ROLLUP."""
+        """Return the columns of GROUP BY by name, as syntax nodes; `self.sets` lists the grouping
+        sets of a ROLLUP.
+        """
         items = {
             each.alias: each.this for each in self.root.expressions if kind_of(each) == "Alias"
         }
@@ -350,14 +355,14 @@ class SelectRows:
                     "Name the expression in SELECT otherwise, with AS",
                 )
         if aggregates_in(node):
-            raise refusal(aggregates_in(node)[0], "a group is no aggregate")
+            raise refusal(aggregates_in(node)[0], "GROUP BY has no aggregate")
         alias = alias or next((name for name, item in items.items() if item == node), "")
         return alias or (node.name if kind_of(node) == "Column" else shown(node)), node
 
     def split(
         self, parts: Sequence[Any], grouped: Mapping[str, Any], keys: Sequence[Any] | None
     ) -> tuple[list[Any], Sequence[Any] | None]:
-        """The conditions of WHERE, and the public groups: those of `keys`, or those that WHERE lists."""
+        """Return the conditions of WHERE, and the public groups: `keys`, or those that WHERE lists."""
         lists: dict[str, Any] = {}
         for each in parts:
             if type(each).__name__ == "In" and keys is None:
@@ -372,19 +377,21 @@ class SelectRows:
         return [each for each in parts if id(each) not in taken], listed
 
     def column(self, node: Any, name: str) -> str:
-        """The column that a node is, or that it makes under this name."""
+        """Return the column that a node names, or compute it under this name."""
         if type(node).__name__ == "Column":
             return column_name(node, self.named)
         taken = {column.name.casefold() for column in self.table.columns}
         if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII) or name.casefold() in taken:
             name = re.sub(r"\W+", "_", f"_{shown(node)}", flags=re.ASCII).lower()[:60].rstrip("_")
         if self.texts.setdefault(name, shown(node)) != shown(node):
-            raise DomainError("sql: AS", name, "another name; it stands for something else already")
+            raise DomainError("sql: AS", name, "a new name; this one is in use")
         self.computed[name] = scalar(node, self.named)
         return name
 
     def ends(self, node: Any) -> Ends | None:
-        """The ends of an expression, exact, which follow from those of its columns; None where none are known."""
+        """Return exact lower and upper bounds of an expression, implied by the known ranges of its
+        columns; None if unknown.
+        """
         try:
             found = ends_of(node, self._ends_of_column)
         except ZeroDivisionError:
@@ -409,7 +416,7 @@ class SelectRows:
         return low, high
 
     def operand(self, node: Any, name: str, what: str) -> tuple[str, dict[str, Any]]:
-        """The column of an aggregate, and the ends of its values."""
+        """Return the column that an aggregate reads, and the lower and upper bound of its values."""
         if kind_of(node) == "Column" and node.name in self.table.ranges:
             return column_name(node, self.named), {}
         if not called(node, "CLAMP"):
@@ -423,7 +430,7 @@ class SelectRows:
                 if kind_of(node) == "Distinct":
                     raise refusal(node)
                 domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
-                raise DomainError(f"sql: {what}", shown(node), domain, "Values need ends")
+                raise DomainError(f"sql: {what}", shown(node), domain, "Its values need a range")
             return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
         if len(node.expressions) not in (3, 4):
             raise DomainError(
@@ -438,7 +445,7 @@ class SelectRows:
         return self.column(inner, name), dict(named)
 
     def _clamped(self, node: Any) -> Any:
-        """An expression whose columns are within the ends that are known of them; NULL stays NULL."""
+        """Return an expression with its columns clamped to their known ranges; NULL stays NULL."""
         wrapper = exp.Paren(this=node.copy())
         for each in list(wrapper.find_all(exp.Column)):
             if each.name in self.table.ranges and self.table.column(each.name).numeric:
@@ -451,12 +458,12 @@ _CLAMPED = "CASE WHEN :x < :low THEN :low WHEN :x > :high THEN :high ELSE :x END
 
 
 def names_of(table: Table) -> list[str]:
-    """The names of a table: its own, and that of its file without the end."""
+    """Return the names of a table: its own, and its file's without the extension."""
     return [table.name, PurePath(table.name).stem]
 
 
 def _replaced_by(node: Any, names: Mapping[str, str]) -> Any:
-    """An expression with columns in place of the aggregates that are known by their text."""
+    """Return an expression with columns in place of aggregates with known SQL text."""
     if shown(node) in names:
         return exp.column(names[shown(node)])
     found = node.copy()
@@ -466,13 +473,13 @@ def _replaced_by(node: Any, names: Mapping[str, str]) -> Any:
 
 
 def _as_date(node: Any) -> None:
-    """A text beside a date is a date."""
+    """Turn a text that is compared with a date into a date."""
     if kind_of(node) == "Literal" and node.args["is_string"]:
         node.replace(exp.cast(node.copy(), "DATE"))
 
 
 def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:
-    """The numbers that a function is called with; one by itself."""
+    """Return the integer arguments of a function; a single one not as a list."""
     found = tuple(number(each, name) for each in node.expressions)
     if not found or not all(type(each) is int for each in found):
         raise DomainError(f"sql: {name}", shown(node), "whole numbers")

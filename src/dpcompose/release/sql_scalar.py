@@ -1,4 +1,4 @@
-"""Scalars of SQL: columns, literals, and functions of one row."""
+"""Reads SQL scalars: columns, literals, and functions of one row."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
@@ -23,10 +23,10 @@ from dpcompose.release.table import Table
 
 
 def column_name(node: Any, named: Mapping[str, Any]) -> str:
-    """The column that a node names.
+    """Return the column that a node names.
 
     Raises:
-        DomainError: If it is no column, or of a table that FROM does not name.
+        DomainError: If it is no column, or belongs to a table that FROM does not name.
     """
     if kind_of(node) != "Column" or kind_of(node.this) != "Identifier":
         raise DomainError("sql", shown(node), "the name of a column")
@@ -48,7 +48,7 @@ def _columns(table: Any) -> list[str]:
 
 
 def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
-    """The alias of a table in FROM or JOIN, and the table."""
+    """Return the alias of a table in FROM or JOIN, and the table."""
     if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
         raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
     if node.name not in tables:
@@ -60,10 +60,12 @@ def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
 def left_joined(
     root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str
 ) -> Any:
-    """The right side of a LEFT JOIN, with a column that is NULL where a row meets none, if the SELECT needs it.
+    """Return the right side of a LEFT JOIN, with a marker column if the SELECT tests for unmatched
+    rows.
 
-    The key of the joined rows is the left side's, so the statement is changed: the right side's key IS NULL becomes
-    that of the marker, which every row of the right side has. Elsewhere the right side's key is refused.
+    The joined rows have the left side's key. So a test of the right side's key for NULL is replaced
+    by a test of the marker, which every row of the right side has. Elsewhere the right side's key
+    is refused.
     """
     own, asked = {id(node) for node in join.walk()}, False
     while marker in _columns(other):
@@ -90,7 +92,7 @@ def left_joined(
 
 
 def conjuncts(node: Any, connected: str = "And") -> list[Any]:
-    """The conditions that all have to hold: those that AND connects, or another word."""
+    """Return the conditions connected by AND, or by another operator."""
     waiting, found = [node], list[Any]()
     while waiting:
         each = waiting.pop()
@@ -104,13 +106,13 @@ def conjuncts(node: Any, connected: str = "And") -> list[Any]:
 
 
 def conditions_of(select: Any) -> list[Any]:
-    """The conditions of WHERE that all have to hold."""
+    """Return the conditions of WHERE that all must hold."""
     where = select.args.get("where")
     return [] if where is None else conjuncts(where.this)
 
 
 def literal(node: Any, what: str) -> Any:
-    """A value written out: a number, a text, a truth value, a date or NULL.
+    """Return the value of a literal: a number, a text, a truth value, a date or NULL.
 
     Raises:
         DomainError: If it is something else.
@@ -133,7 +135,7 @@ def literal(node: Any, what: str) -> Any:
 
 
 def _constant(node: Any, what: str) -> Any:
-    """A literal that is no NULL; a decimal as the nearest float."""
+    """Return a literal other than NULL; a decimal as the nearest float."""
     value = literal(node, what)
     if value is None:
         raise UnsupportedError("sql: NULL as a value", "nothing is equal to NULL", "Use x IS NULL")
@@ -141,10 +143,10 @@ def _constant(node: Any, what: str) -> Any:
 
 
 def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
-    """An expression of SQL as one of Python; its functions are those of `release.function`.
+    """Translate a SQL expression to a Python one; its functions are those of `release.function`.
 
     Raises:
-        UnsupportedError: If it has a function that is not in the list.
+        UnsupportedError: If it uses a function that is not in that list.
         DomainError: If a name or a number is outside its domain.
     """
     kind = kind_of(node)
@@ -159,7 +161,7 @@ def scalar(node: Any, named: Mapping[str, Any]) -> RowExpression:
     if kind == "Paren":
         return scalar(node.this, named)
     if kind in CHAINS:
-        # One after the other, as Python does: the parser nests them as deep as they are many.
+        # A loop instead of recursion: the parser nests long chains as deep as they are long.
         return reduce(_CALLS[kind], (scalar(each, named) for each in conjuncts(node, kind)))
     if kind in _CALLS:
         parts = [
@@ -202,7 +204,7 @@ _TYPES = {
 
 
 def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
-    """The functions whose arguments are constants, lists or branches."""
+    """Translate functions whose arguments are constants, lists or branches."""
     match kind_of(node):
         case "Is" if kind_of(node.expression) == "Null":
             return read(node.this).is_null()
@@ -250,15 +252,13 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
         case "Cast" | "TryCast" if node.to.this.name in _TYPES:
             return read(node.this).cast(_TYPES[node.to.this.name])
         case "Case" | "If":
-            raise UnsupportedError(
-                "sql: CASE without ELSE", "rows for which none holds have no value", "Add ELSE"
-            )
+            raise UnsupportedError("sql: CASE without ELSE", "other rows have no value", "Add ELSE")
         case _:
             raise refusal(node, f"{shown(node)[:60]} is no function of one row that is in the list")
 
 
 def _like(text: RowExpression, pattern: object) -> RowExpression:
-    """Patterns with % at the ends and nothing else."""
+    """Translate LIKE for patterns with % at the ends only."""
     inner = pattern.strip("%") if isinstance(pattern, str) else ""
     if isinstance(pattern, str) and inner and not set(inner) & set("%_\\"):
         ways = {
@@ -282,7 +282,7 @@ ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
 
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
-    """The operand of a quantile and its shares; None if it is none."""
+    """Return the operand and the fractions of a quantile; None if the node is no quantile."""
     kind = kind_of(node)
     if kind == "Median":
         return node.this, [0.5]
@@ -304,7 +304,8 @@ def quantile(node: Any) -> tuple[Any, list[Any]] | None:
 
 
 def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
-    """The names of an answer's columns in SELECT: those of its keys, and the alias of the aggregate.
+    """Return the names of an answer's columns in SELECT: those of its keys, and the aggregate's
+    alias.
 
     Raises:
         DomainError: If two of them are the same.

@@ -1,7 +1,9 @@
-"""The text of one SELECT as a tree of nodes that are all allowed, or a refusal that names the clause.
+"""Parses one SELECT to a syntax tree of allowed nodes only, or refuses it by an error that names
+the clause.
 
-An allowed class names the parts that it may have. Whatever is not in the table, classes of later versions too, is
-refused: a subclass of an allowed class as well. SQL is only read; no text of it ever reaches an engine.
+The table of allowed classes lists the parts that each may have. Everything else is refused,
+including subclasses of allowed classes and classes of later sqlglot versions. SQL is only read; no
+text of it ever reaches an engine.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -27,10 +29,10 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.answer import EXPLAIN
 
 DEEPEST = 100
-"""Nodes inside each other."""
+"""The largest number of nested nodes."""
 CHAINS = ("And", "Or")
 
-# The parts that a node may have, and the classes of nodes that may have them and no others.
+# Each line: parts that a node may have, then the classes of nodes that may have exactly these.
 _ALLOWED = """
 expressions from from_ joins where group having order limit offset distinct with with_: Select
 this expression distinct order limit offset with with_: Union
@@ -85,7 +87,7 @@ CALLS = {
     "AT_MOST",
     "ROWS_PER_UNIT",
 }
-"""Functions by name alone: `Anonymous` nodes."""
+"""Functions that sqlglot does not know and parses as `Anonymous` nodes."""
 
 _QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
 _ROWS = "One row could then decide what becomes of the rows of others"
@@ -137,7 +139,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
 
 
 def refusal(node: Any, reason: str = "") -> UnsupportedError:
-    """The error that refuses a node: its clause in the words of SQL, and the way to say it."""
+    """Return the error that refuses a node: it names the SQL clause, and what to write instead."""
     names = [each.__name__ for each in type(node).__mro__]
     clause, remedy = next(
         (_REFUSED[name] for name in names if name in _REFUSED),
@@ -145,7 +147,7 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
     )
     named = _name(node)
     shown = clause if named.upper() in clause.upper() else f"{clause} ({named})"
-    return UnsupportedError(f"sql: {shown}", reason or "no part of the SQL that is read", remedy)
+    return UnsupportedError(f"sql: {shown}", reason or "not supported", remedy)
 
 
 def _name(node: Any) -> str:
@@ -155,10 +157,10 @@ def _name(node: Any) -> str:
 
 
 def require_allowed(root: Any) -> None:
-    """Refuse a statement with any node, or any part of a node, that the table does not allow.
+    """Refuse a statement with a node, or a part of a node, that the table does not allow.
 
     Raises:
-        UnsupportedError: The clause, and the way to say it.
+        UnsupportedError: It names the clause, and what to write instead.
     """
     waiting: list[tuple[Any, int]] = [(root, 1)]
     while waiting:
@@ -170,7 +172,7 @@ def require_allowed(root: Any) -> None:
             raise refusal(node)
         if depth > DEEPEST:
             raise UnsupportedError(
-                "sql: nesting", f"more than {DEEPEST} levels deep, or terms of one sum", "Use fewer"
+                "sql: nesting", f"more than {DEEPEST} levels, or terms of one sum", "Use fewer"
             )
         for name, value in node.args.items():
             if name not in parts and value not in (None, False, []):
@@ -181,10 +183,8 @@ def require_allowed(root: Any) -> None:
                     value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
                 )
                 what = f"{said} in {type(node).__name__}"
-                raise UnsupportedError(
-                    f"sql: {what}", "no part of the SQL that is read", "Leave it out"
-                )
-            # Conditions that one word connects stand side by side, however the parser nests them.
+                raise UnsupportedError(f"sql: {what}", "not supported", "Leave it out")
+            # Chains of AND or OR count as one level, however the parser nests them.
             level = [
                 depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS)
                 for each in _nodes(value)
@@ -193,7 +193,9 @@ def require_allowed(root: Any) -> None:
 
 
 def _nodes(value: Any) -> Iterator[Any]:
-    """The nodes in a part of a node; what is neither a node, a plain value nor a list of them counts as a node."""
+    """Yield the nodes in a part of a node; unknown kinds of values count as nodes, so that they are
+    refused.
+    """
     for each in value if isinstance(value, list) else [value]:
         if not (
             each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"
@@ -206,14 +208,14 @@ LARGEST = 2**63
 
 
 def parsed(text: object) -> Any:
-    """The SELECT that a text is, behind the word EXPLAIN perhaps.
+    """Parse a text to a SELECT, perhaps after the word EXPLAIN.
 
-    The text is measured before it is parsed: its length, its words, its open brackets. Comments are refused, since
-    programs differ in what they read in them.
+    Its length, words and open brackets are limited before it is parsed. Comments are refused, since
+    database systems read some of them differently.
 
     Raises:
-        DomainError: If it is no SQL, or no text of a usual size.
-        UnsupportedError: If it has a clause that is not read.
+        DomainError: If it is no SQL, or too long.
+        UnsupportedError: If it has an unsupported clause.
     """
     if not isinstance(text, str) or not 1 <= len(text) <= MOST_CHARACTERS or "\0" in text:
         shown = len(text) if isinstance(text, str) else type(text).__name__
@@ -237,7 +239,7 @@ def parsed(text: object) -> Any:
 
 
 def _check(text: str, tokens: Sequence[Any]) -> None:
-    """Refuse a text with a comment, with several statements, or with too much of anything."""
+    """Refuse a text with a comment, several statements, or too many words or brackets."""
     words = [str(token.text).upper() for token in tokens]
     kinds = [token.token_type.name for token in tokens]
     if "HINT" in kinds or any(token.comments for token in tokens):
@@ -267,7 +269,7 @@ def _check(text: str, tokens: Sequence[Any]) -> None:
             "sql: nesting",
             max(deepest, longest),
             f"at most {MOST_BRACKETS} levels",
-            "Ask something simpler",
+            "Use a simpler statement",
         )
     if words[0] not in ("SELECT", "WITH"):
         remedy = "Begin with SELECT"
@@ -293,7 +295,7 @@ def _unreadable(text: str) -> DomainError:
 
 @contextmanager
 def _silent() -> Generator[None]:
-    """Without what sqlglot would write to its log."""
+    """Suppress the log of sqlglot."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:
@@ -303,10 +305,11 @@ def _silent() -> Generator[None]:
 
 
 def number(node: Any, what: str) -> Any:
-    """A number written out, with or without a sign: an int, a float where that is the same decimal, or a decimal.
+    """Return a number literal, with or without a sign: an int; a float if that is the same decimal;
+    else a decimal.
 
     Raises:
-        DomainError: If it is something else, or lies beyond 64 bits.
+        DomainError: If it is something else, or does not fit in 64 bits.
     """
     sign, inner = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
     text = (
@@ -324,7 +327,7 @@ def number(node: Any, what: str) -> Any:
 
 
 def shown(node: Any) -> str:
-    """A node as SQL, for errors and for names of columns."""
+    """Return a node as SQL text, for errors and column names."""
     return node.sql()
 
 
@@ -335,7 +338,9 @@ PRIVATE = re.compile(
 
 
 def in_one_dialect(text: str) -> str:
-    """The text with TOP as LIMIT, and without the clause of BigQuery, which `options_of` reads."""
+    """Return the text with TOP as LIMIT, and without BigQuery's privacy clause, which `options_of`
+    reads.
+    """
     top = _TOP.match(text)
     if top is not None:
         return f"SELECT {text[top.end() :].rstrip().removesuffix(';')} LIMIT {top.group(1)}"
@@ -343,12 +348,12 @@ def in_one_dialect(text: str) -> str:
 
 
 def kind_of(node: Any) -> str:
-    """The name of a node's class."""
+    """Return the name of a node's class."""
     return type(node).__name__
 
 
 def bare(node: Any) -> Any:
-    """An item of SELECT without its alias."""
+    """Return a SELECT item without its alias."""
     return node.this if kind_of(node) == "Alias" else node
 
 
@@ -359,7 +364,9 @@ AGGREGATES = {
 
 
 def is_aggregate(node: Any) -> bool:
-    """Whether a node is an aggregate of many rows, or the quotient of two sums, which is one question."""
+    """Whether a node is an aggregate of many rows, or a quotient of two sums, which is one
+    question.
+    """
     if kind_of(node) == "Anonymous":
         return str(node.this).upper() in CALLS - {
             "CLAMP",
@@ -374,7 +381,7 @@ def is_aggregate(node: Any) -> bool:
 
 
 def aggregates_in(node: Any) -> list[Any]:
-    """The aggregates in an expression, outermost ones, those of subqueries left out."""
+    """Return the outermost aggregates in an expression, without those in subqueries."""
     if is_aggregate(node):
         return [node]
     if kind_of(node) in ("Subquery", "Select", "Exists"):
@@ -383,13 +390,13 @@ def aggregates_in(node: Any) -> list[Any]:
 
 
 def source_of(node: Any) -> Any:
-    """The first table of FROM; None where there is no FROM."""
+    """Return the first table of FROM; None if there is no FROM."""
     start = node.args.get("from_") or node.args.get("from")
     return None if start is None else start.this
 
 
 def expressions_of(node: Any, part: str) -> list[Any]:
-    """The nodes in a part of a SELECT, such as the tables of WITH."""
+    """Return the nodes in a part of a SELECT, such as the tables of WITH."""
     held = node.args.get(part) or node.args.get(f"{part}_")
     return [] if held is None else list(held.expressions)
 
@@ -398,7 +405,7 @@ COMPARED = ("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "In", "Between")
 
 
 def condition_of(node: Any) -> tuple[Any, Any] | None:
-    """The condition and the value of CASE WHEN condition THEN value END, which is NULL elsewhere."""
+    """Return condition and value of CASE WHEN condition THEN value END, which is NULL otherwise."""
     if (
         kind_of(node) == "Case"
         and node.args.get("default") is None
@@ -412,14 +419,16 @@ def condition_of(node: Any) -> tuple[Any, Any] | None:
 CONDITIONS = (*COMPARED, "And", "Or", "Not", "Is", "Like")
 
 
-# What other programs say in other words, and the ends of expressions.
+# Spellings of other database systems, and bounds of expressions.
 
 
 def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | None, Any]:
-    """The spend that BigQuery's clause states; it is refused where it does not mean the same.
+    """Return the spend that BigQuery's privacy clause states, if the clause has the same meaning
+    here.
 
     Raises:
-        UnsupportedError: If it names another unit, has another option, or asks for AVG, which is a mean of means there.
+        UnsupportedError: If it names another unit, has another option, or is used with AVG, which
+            in BigQuery is a mean of means.
     """
     found = PRIVATE.match(text)
     if found is None:
@@ -457,11 +466,11 @@ _SAME = {
     "Corr": "((AVG(:this * :expression) - AVG(:this) * AVG(:expression))"
     " / (STDDEV_POP(:this) * STDDEV_POP(:expression)))",
 }
-"""What other programs call otherwise, by the class of its node, in the words that are read."""
+"""Maps node classes of other database systems' spellings to a template in supported SQL."""
 
 
 def built(template: str, **parts: Any) -> Any:
-    """The expression that a text is, with these in place of its `:names`."""
+    """Parse a template to an expression, with these nodes in place of its `:names`."""
 
     def filled(each: Any) -> Any:
         if not isinstance(each, exp.Placeholder):
@@ -473,7 +482,7 @@ def built(template: str, **parts: Any) -> Any:
 
 
 def rewritten(node: Any) -> None:
-    """Put the words that are read in place of others that mean the same."""
+    """Replace spellings of other database systems by supported ones with the same meaning."""
     kind = kind_of(node)
     if kind in _SAME:
         node.replace(built(_SAME[kind], **node.args))
@@ -503,7 +512,8 @@ _PART_ENDS = {
 
 
 def ends_of(node: Any, of_column: Callable[[Any], Ends | None]) -> Ends | None:
-    """The ends of a number, exact, that follow from those of the columns; None where they do not.
+    """Return exact lower and upper bounds of a number, implied by the known ranges of its columns;
+    None if there are none.
 
     Raises:
         ZeroDivisionError: If a divisor may be 0.
@@ -555,7 +565,7 @@ _ARITHMETIC: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
 
 
 def _of_one(kind: str, node: Any, low: Fraction, high: Fraction) -> Ends:
-    """The ends of a function of one number."""
+    """Return the lower and upper bound of a function of one bounded number."""
     match kind:
         case "Neg":
             return -high, -low
@@ -568,7 +578,7 @@ def _of_one(kind: str, node: Any, low: Fraction, high: Fraction) -> Ends:
             half = Fraction(10) ** -min(int(str(decimals.this)), 100) / 2
             return low - half, high + half
         case "Cast":
-            # To nearest, whatever the number of digits.
+            # Rounded to nearest for any number of digits.
             return low - 1, high + 1
         case "Sqrt":
             roots = [math.sqrt(max(each, 0)) for each in (low, high)]

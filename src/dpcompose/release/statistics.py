@@ -1,6 +1,8 @@
-"""Statistics of columns whose values are clamped to declared ends: sums, means, variances, ratios and quantiles.
+"""Questions about columns whose values are clamped to a declared range: sums, means, variances,
+ratios and quantiles.
 
-Quantiles are values with a part of the rows below them, or few rows, chosen among the points of a public grid.
+Quantiles, minimum and maximum are chosen among the points of a public grid, by the number of rows
+below them.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ class Sum(Clamped):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this; by default the end that the catalog has for the column.
-        upper: Larger values count as this; by default likewise.
-        granularity: The step of the grid on which values are added up exactly; by default 1 for integers, else about a
-            millionth of the range.
+        lower: Smaller values count as this; by default the catalog's lower end.
+        upper: Larger values count as this; by default the catalog's upper end.
+        granularity: The step of the grid on which values are summed exactly; by default 1 for
+            integers, else about a millionth of the range.
     """
 
     kind: ClassVar[str] = "sum"
@@ -62,14 +64,16 @@ class Sum(Clamped):
 
 @dataclass(frozen=True)
 class Mean(Clamped, Quotient):
-    """The mean of a column, in all or in each group, and the noisy number of rows behind it; NULL and NaN are left out.
+    """The mean of a column, in all or in each group, with the noisy number of rows; NULL and NaN
+    are left out.
 
-    Half of the amount is for the sum of distances from the middle of the range, half for the number of rows.
+    Half of the spend pays for the sum of distances from the middle of the range, half for the
+    number of rows.
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this; by default the end that the catalog has for the column.
-        upper: Larger values count as this; by default likewise.
+        lower: Smaller values count as this; by default the catalog's lower end.
+        upper: Larger values count as this; by default the catalog's upper end.
         granularity: As for a sum.
     """
 
@@ -102,7 +106,9 @@ class Mean(Clamped, Quotient):
         return min(grid.value(Fraction(reach) / max(count, 1)), float(grid.upper - grid.lower))
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
-        """Exact but for steps: the sum of distances over the number of rows, both of them noisy."""
+        """An interval for the quotient of two noisy numbers, the sum of distances and the count;
+        exact up to steps.
+        """
         (mean, number), grid = released, _grid_of(design)
         (count, total), size = design.noises, float(grid.granularity)
         sums = (mean / size - grid.middle) * number, number
@@ -116,22 +122,24 @@ def _grid_of(design: Design) -> FixedPointGrid:
 
 
 SQUARED_STEPS = 2**10
-"""The steps of a range whose numbers are squared: rounding to them moves a variance by a millionth of its largest."""
+"""Grid steps for squares, at least: rounding changes a variance by a millionth of its maximum."""
 
 
 @dataclass(frozen=True)
 class Variance(Clamped, Quotient):
-    """The variance of a column, in all or in each group, with the mean and the noisy number of rows; NULL is left out.
+    """The variance of a column, in all or in each group, with the mean and the noisy number of
+    rows; NULL is left out.
 
-    A quarter of the amount is for the number of rows, a quarter for the sum of distances d from the middle of the
-    range, half for the sum of their squares, which are centered too: d^2 - h^2 / 2, with h half of the range.
-    The variance is that of all rows kept: the mean of squares less the square of the mean.
+    A quarter of the spend pays for the number of rows, a quarter for the sum of distances d from
+    the middle of the range, half for the sum of centered squares d^2 - h^2 / 2, with h half of the
+    range. The variance is that of all rows kept: the mean of squares minus the square of the mean.
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this; by default the end that the catalog has for the column.
-        upper: Larger values count as this; by default likewise.
-        granularity: The step of the grid; by default 1 for integers, else about a thousandth of the range.
+        lower: Smaller values count as this; by default the catalog's lower end.
+        upper: Larger values count as this; by default the catalog's upper end.
+        granularity: The step of the grid; by default 1 for integers, else about a thousandth of the
+            range.
     """
 
     kind: ClassVar[str] = "variance"
@@ -169,7 +177,9 @@ class Variance(Clamped, Quotient):
         )
 
     def most(self, design: Design, failure: float, count: int) -> float:
-        """P / n is off by at most its noise and that of n; so is the mean, and its square by 2 h of that."""
+        """A noisy sum P / n errs by at most its noise plus that of n; so does the mean, and its
+        square by 2 h times that.
+        """
         (first, squares), (number, one, two) = design.aggregation.terms, design.noises
         power = two.error_beside(number, squares.largest, failure / 2)
         mean = one.error_beside(number, first.largest, failure / 2)
@@ -177,9 +187,11 @@ class Variance(Clamped, Quotient):
         return self._shown(most * float(first.grid.granularity) ** 2)
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
-        """From an interval of the mean of squares and one of the mean, each for half of the failure probability.
+        """Combine an interval of the mean of squares and one of the mean, each for half of the
+        failure probability.
 
-        Where what was released was cut off at an end of what is possible, both intervals become no narrower by that.
+        If a released value was clamped to what is possible, neither interval becomes narrower by
+        that.
         """
         (cell, mean, number), (count, one, two) = released, design.noises
         first, squares = design.aggregation.terms
@@ -192,7 +204,7 @@ class Variance(Clamped, Quotient):
         low, high = quotient_interval((center * number, number), (one, count), ends, failure / 2)
         most = max(low * low, high * high)
         least = 0.0 if low <= 0 <= high else min(low * low, high * high)
-        # No variance in a range of 2 h is above h^2.
+        # No variance in a range of length 2 h exceeds h^2.
         within = [
             min(max(each, 0.0), far * far) * size * size
             for each in (around[0] + squares.shift - most, around[1] + squares.shift - least)
@@ -212,8 +224,8 @@ class StandardDeviation(Variance):
 
     Args:
         column: A column of numbers.
-        lower: Smaller values count as this; by default the end that the catalog has for the column.
-        upper: Larger values count as this; by default likewise.
+        lower: Smaller values count as this; by default the catalog's lower end.
+        upper: Larger values count as this; by default the catalog's upper end.
         granularity: As for a variance.
     """
 
@@ -228,15 +240,17 @@ class StandardDeviation(Variance):
 
 @dataclass(frozen=True)
 class Ratio(OfColumn, Quotient):
-    """The sum of one column over the sum of another, in all or in each group, and the lower sum; no NULL is in either.
+    """The quotient of the sums of two columns, in all or in each group, with the noisy sum of the
+    divisor. Rows with a NULL in either are left out.
 
-    Half of the amount is for either sum. The share of rows for which something holds is the mean of a truth value.
+    Half of the spend pays for each sum. The fraction of rows that satisfy a condition is the mean
+    of a truth value.
 
     Args:
         column: The column whose sum is divided.
-        per: The column whose sum it is divided by.
-        lower: Smaller values of `column` count as this; ends that are not given are the catalog's.
-        upper: Larger values of `column` count as this.
+        per: The column whose sum is the divisor.
+        lower: Smaller values of `column` count as this; by default the catalog's lower end.
+        upper: Larger values of `column` count as this; by default the catalog's upper end.
         per_lower: Smaller values of `per` count as this; >= 0.
         per_upper: Larger values of `per` count as this.
         granularity: The step of the grid of `column`, as for a sum.
@@ -287,14 +301,17 @@ class Ratio(OfColumn, Quotient):
         raise UnsupportedError(what, reason, "The answer states it")
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
-        """Exact but for steps; endless where the lower sum may be 0."""
+        """An interval for the quotient of two noisy sums; exact up to steps, and infinite if the
+        divisor may be 0.
+        """
         (ratio, below), (noise, other) = released, design.noises
         over, under = (term.grid for term in design.aggregation.terms)
         unit = float(over.granularity / under.granularity)
         number = round(below / float(under.granularity))
         if number <= other.error(failure / 4):
             return -math.inf, math.inf
-        # Beyond this, |a - t b| is larger than |x - t y| but for half of the failure probability.
+        # For quotients beyond this, |a - t b| exceeds |x - t y| except with half of the failure
+        # probability.
         far = abs(ratio / unit * number) + noise.error(failure / 4) + 1
         far /= number - other.error(failure / 4)
         sums = ratio / unit * number, number
@@ -304,14 +321,16 @@ class Ratio(OfColumn, Quotient):
 
 FINEST, MOST = 10**6, 100
 CANDIDATES = 1_000
-"""How many steps a range is divided into at least, where no granularity is given and the column has no integers."""
+"""The least number of candidates, without a granularity and for columns without integers."""
 
 
 @dataclass(frozen=True)
 class Chosen(Clamped):
-    """A question that is answered by points of a public grid, chosen for each group; the ends are those of candidates.
+    """A question answered by choosing points of a public grid for each group; `lower` and `upper`
+    are the extreme candidates.
 
-    There are at most 100,001 of them: by default their step is 1 for integers, else about a thousandth of the range.
+    There are at most 100,001 candidates; by default their step is 1 for integers, else about a
+    thousandth of the range.
     """
 
     in_ranks: ClassVar[bool] = True
@@ -321,7 +340,7 @@ class Chosen(Clamped):
         self, table: Table, spend: Mapping[str, Any] | None,
         makers: Sequence[Callable[[Change, GridPoints, Spend], ReleaseStep]], **described: Any,
     ) -> Design:  # fmt: skip
-        """The design of so many choices, each for an equal part of the amount."""
+        """Return the design of several choices, each for an equal part of the spend."""
         points = GridPoints(self._grid(table))
         what = Aggregation(*self._groups(table), bins=(self.column, points))
         change = table.bounds.within(what.groups).change(1)
@@ -336,7 +355,7 @@ class Chosen(Clamped):
         return on_grid(name, grid, (grid.first + index for (index,) in drawn))
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        """In rows, of the choice with the largest error: how much further its score is from 0 than the best, a bound."""
+        """Return a bound, in rows, on how much the worst choice's score exceeds the best score."""
         candidates = _points_of(design).count
         steps = [step for step in design.steps if isinstance(step, SelectionStep)]
         return max(
@@ -344,7 +363,7 @@ class Chosen(Clamped):
         )
 
     def interval(self, design: Design, failure: float, columns: Sequence[Values]) -> Interval:
-        """Not known: the error is in rows, and how far apart rows lie is private."""
+        """NaN: the error is in ranks, and the distance between neighboring values is private."""
         nothing = (math.nan,) * len(columns[-1].cells)
         return nothing, nothing
 
@@ -353,17 +372,20 @@ class Chosen(Clamped):
 class Quantile(Chosen):
     """A quantile of a column, in all or in each group; NULL and NaN are left out.
 
-    It is chosen by permute-and-flip, or by the exponential mechanism where the amount is named in rho.
-
-    A candidate with l rows below and u above it, in a table with quantile q, has the score |(1 - q) l - q u|.
+    It is chosen by permute-and-flip, or for a spend in rho by the exponential mechanism. A
+    candidate with l rows below and u rows above has the score |(1 - q) l - q u|; small scores are
+    likely.
 
     Args:
         column: A column of numbers.
-        q: The share, in (0, 1), such as 0.5 for the median; a fraction of at most 10^6 parts.
-        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
-        upper: The largest candidate; larger values count as this; by default likewise.
-        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
-            about a thousandth of the range.
+        q: The quantile in (0, 1), such as 0.5 for the median; a fraction with denominator at most
+            10^6.
+        lower: The least candidate; smaller values count as this; by default the catalog's lower
+            end.
+        upper: The largest candidate; larger values count as this; by default the catalog's upper
+            end.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1
+            for integers, else about a thousandth of the range.
 
     Reference: [McKennaSheldon2020, Algorithm 1], [McSherryTalwar2007, Definition 2]
     """
@@ -382,17 +404,20 @@ class Quantile(Chosen):
 
 @dataclass(frozen=True)
 class Quantiles(Chosen):
-    """Several quantiles of a column, in all or in each group, for equal parts of one amount, in increasing order.
+    """Several quantiles of a column, in all or in each group, in increasing order; each gets an
+    equal part of the spend.
 
-    Each is chosen as a `Quantile` is; then they are sorted, which makes none of them worse.
+    Each is chosen as a `Quantile`; sorting them afterwards makes none worse.
 
     Args:
         column: A column of numbers.
-        qs: The shares, increasing, at most 100, each as for a quantile.
-        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
-        upper: The largest candidate; larger values count as this; by default likewise.
-        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
-            about a thousandth of the range.
+        qs: At most 100 increasing numbers, each as in `Quantile`.
+        lower: The least candidate; smaller values count as this; by default the catalog's lower
+            end.
+        upper: The largest candidate; larger values count as this; by default the catalog's upper
+            end.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1
+            for integers, else about a thousandth of the range.
     """
 
     qs: Sequence[Any]
@@ -404,7 +429,7 @@ class Quantiles(Chosen):
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         shares = [_level(f"qs[{place}]", each) for place, each in enumerate(_listed("qs", self.qs))]
         if not all(one < other for one, other in pairwise(shares)):
-            raise DomainError("qs", list(self.qs), "increasing shares")
+            raise DomainError("qs", list(self.qs), "increasing quantiles")
 
         choices = [partial(_step, q) for q in shares]
         return self._chosen(table, spend, choices, qs=[str(q) for q in shares])
@@ -425,16 +450,18 @@ class Quantiles(Chosen):
 class Minimum(Chosen):
     """A value with few rows below it, in all or in each group; NULL and NaN are left out.
 
-    The least value itself is one unit's, so it is never told. The question aims at the rank k at which a
-    candidate with no rows below or at it is chosen with probability at most 1 / 20: a table with fewer rows gives a
-    value near its largest.
+    The exact minimum belongs to one unit, so it is never released. The question aims at the rank k
+    for which a candidate with no row at or below it is chosen with probability at most 1 / 20. In a
+    table with fewer than k rows the answer is near the largest value.
 
     Args:
         column: A column of numbers.
-        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
-        upper: The largest candidate; larger values count as this; by default likewise.
-        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
-            about a thousandth of the range.
+        lower: The least candidate; smaller values count as this; by default the catalog's lower
+            end.
+        upper: The largest candidate; larger values count as this; by default the catalog's upper
+            end.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1
+            for integers, else about a thousandth of the range.
     """
 
     kind: ClassVar[str] = "minimum"
@@ -451,7 +478,9 @@ class Minimum(Chosen):
         return (self._points(self.kind, design, drawn.released[0]),)
 
     def errors(self, design: Design, failure: float, columns: Sequence[Values]) -> float:
-        """In rows: how far the rank of the chosen value is from 1 at most, where there are enough rows."""
+        """Return a bound, in rows, on the distance of the chosen value's rank from 1, if there are
+        enough rows.
+        """
         (step,) = design.steps
         assert isinstance(step, RankStep)
         return step.rank + step.selection.error(_points_of(design).count, failure)
@@ -463,10 +492,12 @@ class Maximum(Minimum):
 
     Args:
         column: A column of numbers.
-        lower: The least candidate; smaller values count as this; by default the end that the catalog has.
-        upper: The largest candidate; larger values count as this; by default likewise.
-        granularity: The step between candidates, of which there are at most 100,001; by default 1 for integers, else
-            about a thousandth of the range.
+        lower: The least candidate; smaller values count as this; by default the catalog's lower
+            end.
+        upper: The largest candidate; larger values count as this; by default the catalog's upper
+            end.
+        granularity: The step between candidates, of which there are at most 100,001; by default 1
+            for integers, else about a thousandth of the range.
     """
 
     kind: ClassVar[str] = "maximum"
@@ -476,7 +507,7 @@ class Maximum(Minimum):
 def _level(name: str, value: Any) -> Fraction:
     q = exact(name, value)
     if not (0 < q < 1 and q.denominator <= FINEST):
-        raise DomainError(name, value, "a share in (0, 1), of at most 10^6 parts")
+        raise DomainError(name, value, "a number in (0, 1), of at most 10^6 parts")
     return q
 
 
@@ -486,7 +517,9 @@ def _listed(name: str, values: Any) -> Sequence[Any]:
         or not isinstance(values, Sequence)
         or not 1 <= len(cast("Sequence[Any]", values)) <= MOST
     ):
-        raise DomainError(name, values, f"a list of 1 to {MOST} shares, such as [0.25, 0.5, 0.75]")
+        raise DomainError(
+            name, values, f"a list of 1 to {MOST} quantiles, such as [0.25, 0.5, 0.75]"
+        )
     return cast("Sequence[Any]", values)
 
 

@@ -1,4 +1,6 @@
-"""Synthetic data: a distribution over several columns that agrees with marginals that were measured privately."""
+"""Synthetic data: a distribution over several columns, fitted to marginals that were measured
+privately.
+"""
 
 from __future__ import annotations
 
@@ -37,24 +39,27 @@ from dpcompose.release.table import Table
 
 MOST_COLUMNS, MOST_PARTS, MOST_ROUNDS, MOST_ROWS = 50, 200_000, 10_000, 10**8
 REFITTED = 3
-"""How many times as many steps a model takes that starts anew."""
+"""A model that is fitted from scratch takes this many times as many steps."""
 
 
 @dataclass(frozen=True)
 class Synthetic(Question):
-    """Marginals of several columns, each chosen because what was measured before has it most wrong.
+    """Noisy marginals of several columns, each chosen where the model fitted so far has the largest
+    error.
 
-    The answer has one row for every cell of every marginal that was measured: NULL stands for a column that it does not
-    count by. `SyntheticData` makes one distribution of them, by mbi. Rows that have none of the values are left out.
+    The answer has one row for every cell of every measured marginal, with NULL for columns that the
+    marginal does not have. `SyntheticData` fits one distribution to them with the library mbi. Rows
+    with values outside `keys` are left out.
 
     Args:
         by: The columns.
         keys: One list of values for each column of `by`.
         spend: A rho, or an epsilon with a delta.
-        marginals: What should be right: all marginals of so many columns, or of all if there are fewer; or lists of
-            columns.
-        rounds: Of how many rounds the first is an equal part; by default 16 for each column.
-        megabytes: How large the model may become; where it is large, a round takes minutes.
+        marginals: What should be accurate: a number, for all marginals of that many columns (at
+            most all); or lists of columns.
+        rounds: The number of rounds of equal price into which the spend is first divided; by
+            default 16 for each column.
+        megabytes: The largest size of the model; with a large model a round takes minutes.
 
     Reference: [McKennaMullinsSheldonMiklau2022]
     """
@@ -91,7 +96,7 @@ class Synthetic(Question):
         step = AdaptiveMarginals(
             rho, change, sizes, weights, rounds, megabytes=float(self.megabytes), start=start
         )
-        # Nothing is charged where the model cannot be found.
+        # Fail before anything is charged if the library for the model is missing.
         require()
         wanted = [by[column] for columns in weights for column in (*columns, -1)]
         described = {
@@ -121,10 +126,11 @@ class Synthetic(Question):
     def errors(
         self, design: Design, failure: float, columns: Sequence[Values]
     ) -> tuple[float, ...]:
-        """How far the noise on each cell reaches.
+        """Return a bound on the noise of each cell.
 
         Raises:
-            UnsupportedError: Before the answer: the noise of later rounds follows from what was released.
+            UnsupportedError: Before the answer: the noise of later rounds depends on what was
+                released.
         """
         if len(columns) < 3:
             reason = "the noise of later rounds follows from what was released"
@@ -138,10 +144,10 @@ class Synthetic(Question):
         return tuple(found[sigma] for sigma in sigmas)
 
     def domain(self, table: Table) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-        """The columns, and the values of each.
+        """Return the columns, and the values of each.
 
         Raises:
-            DomainError: If a column is not there, or a list of values is none.
+            DomainError: If there is no such column, or a list of values is invalid.
         """
         by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
         lists = (
@@ -166,7 +172,7 @@ class Synthetic(Question):
         return by, tuple(found)
 
     def _workload(self, by: Sequence[str], sizes: Sequence[int]) -> list[Columns]:
-        """The marginals that should be right, by the places of their columns."""
+        """Return the marginals that should be accurate, by the positions of their columns."""
         if isinstance(self.marginals, Sequence) and not isinstance(self.marginals, str):
             found = [_places(by, "marginals", each) for each in self.marginals]
             parts = sum(2 ** len(columns) for columns in found)
@@ -194,7 +200,7 @@ class Synthetic(Question):
 
 @dataclass(frozen=True)
 class MarginalsDesign(Design):
-    """A design whose groups are the cells of all marginals that were measured."""
+    """A design whose groups are the cells of all measured marginals."""
 
     def draw(self, aggregates: Groups) -> Released:
         lists = self.aggregation.among
@@ -219,13 +225,13 @@ class MarginalsDesign(Design):
 
 @dataclass(frozen=True)
 class SyntheticData:
-    """One distribution that agrees with the marginals of an answer: marginals of it, and rows drawn from it.
+    """A distribution fitted to the marginals of an answer; it gives marginals and synthetic rows.
 
-    All of it follows from the answer alone, so it costs nothing, however often it is asked. The model is found when it
-    is asked for first, by the same steps every time.
+    It depends on the answer alone, so it costs nothing, however often it is used. It is fitted at
+    first use, with the same result every time.
 
     Args:
-        answer: What was measured, by a question of type `Synthetic`.
+        answer: The answer to a question of type `Synthetic`.
 
     Raises:
         DomainError: If the answer is another question's.
@@ -241,7 +247,7 @@ class SyntheticData:
 
     @property
     def receipt(self) -> Receipt:
-        """The charge."""
+        """The receipt of the charge."""
         return self.answer.receipt
 
     @property
@@ -250,13 +256,15 @@ class SyntheticData:
         return self.answer.spent
 
     def marginal(self, columns: str | Sequence[str]) -> Any:
-        """How many rows have each combination of values of some columns, as an Arrow table with the column `count`.
+        """Return the expected number of rows with each combination of values of some columns: an
+        Arrow table with the column `count`.
 
         Args:
             columns: Any of the question's columns, measured together or not.
 
         Raises:
-            DomainError: If a column is none of the question's, or there are more than 10^6 combinations.
+            DomainError: If the question has no such column, or there are more than 10^6
+                combinations.
         """
         by, lists = self._domain
         places = _places(by, "columns", (columns,) if isinstance(columns, str) else columns)
@@ -274,7 +282,7 @@ class SyntheticData:
         )
 
     def sample(self, rows: int | None = None) -> Any:
-        """Synthetic rows as an Arrow table.
+        """Draw synthetic rows as an Arrow table.
 
         Args:
             rows: How many; by default about as many as were counted.
@@ -295,20 +303,21 @@ class SyntheticData:
         return arrow_table(list(zip(by, types, values, strict=True)))
 
     def to_pandas(self, rows: int | None = None) -> Any:
-        """Synthetic rows as a pandas data frame; see `sample`."""
+        """Draw synthetic rows as a pandas data frame; see `sample`."""
         return self.sample(rows).to_pandas()
 
     def write(self, path: str | Path, rows: int | None = None) -> None:
-        """Write synthetic rows as CSV or Parquet, by the end of the name; see `sample`.
+        """Write synthetic rows as CSV or Parquet, depending on the file name; see `sample`.
 
         Raises:
-            DomainError: As `sample`, or if the name ends otherwise, or the file cannot be written.
+            DomainError: As `sample`, or if the name has another ending, or the file cannot be
+                written.
         """
         write(self.sample(rows), path)
 
     @cached_property
     def model(self) -> GraphicalModel:
-        """The distribution."""
+        """The fitted distribution."""
         require()
         return GraphicalModel(tuple(len(each) for each in self._domain[1])).after(
             self.measured, steps=REFITTED * STEPS
@@ -316,7 +325,7 @@ class SyntheticData:
 
     @cached_property
     def measured(self) -> tuple[Marginal, ...]:
-        """The marginals that were measured, in their order."""
+        """The measured marginals, in the order of measurement."""
         *keys, counts, sigmas, numbers = (values.cells for values in self.answer.columns)
         found: list[Marginal] = []
         for _, rows in groupby(range(len(counts)), key=lambda row: numbers[row]):
@@ -333,7 +342,7 @@ class SyntheticData:
 
 
 def rho_of(spend: Spend) -> float:
-    """The rho that a spend buys.
+    """Return the rho that a spend buys.
 
     Raises:
         DomainError: If it is an epsilon without a delta.
@@ -353,7 +362,7 @@ def rho_of(spend: Spend) -> float:
 
 
 def _places(by: Sequence[str], name: str, columns: Any) -> Columns:
-    """The places of some columns, in the order of the question."""
+    """Return the positions of some columns, in the order of the question."""
     given = tuple(cast("Sequence[Any]", columns)) if isinstance(columns, Sequence) else ()
     if (
         not given

@@ -1,12 +1,15 @@
-"""A table with its unit of privacy, and its transformations: each one keeps every row with the unit that it came from.
+"""Tables with a unit of privacy, and their transformations, which keep every row with the unit that
+it came from.
 
-Stability. Write T(rows) for the rows that come out. For each transformation here, the rows of a unit u in T(rows) are
-a function of u's own rows and of public data. So tables that differ in one unit's rows are changed into tables that
-differ in that unit's rows, and so are the changes of changes, by induction. The bounds are enforced on what comes
-out, after the last transformation: whatever was done before, one unit has at most `bounds.rows` rows there. The bounds
-of a transformation say how much of a unit is worth keeping; that they hold is no assumption about rows.
+Stability. Write T(rows) for the transformed rows. For each transformation here, the rows of a unit
+u in T(rows) are a function of u's own rows and of public data. So tables that differ in one unit's
+rows become tables that differ in that unit's rows; by induction this holds for sequences of
+transformations. The bounds are enforced on the result of the last transformation: whatever was done
+before, one unit has at most `bounds.rows` rows there. The bounds that a transformation sets say how
+much of a unit is worth keeping; they assume nothing about rows.
 
-A join on another key is the one exception: its rows belong to nobody, and its bounds say how many one unit moves.
+A join on another key is the one exception: its rows belong to no unit, and its bounds state how
+many rows one unit changes.
 """
 
 from __future__ import annotations
@@ -49,22 +52,22 @@ from dpcompose.release.truncation import (
 )
 
 CATALOGUED = "catalog:"
-"""How the sources of a catalog's tables begin, and what its version is told by among the views that are trusted."""
+"""The prefix of sources from a catalog, and of the trusted entry with the catalog's version."""
 MOST_STEPS = 50
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True)
 class Table(UnitTable):
-    """A table with its unit of privacy. Make it with `table`; its rows are never shown.
+    """A table with its unit of privacy, made by `table`; its rows are never shown.
 
-    What it was changed by follows it: `where`, `mutate` and the like give a table of the same unit. Whatever is not
-    here cannot be said.
+    `where`, `mutate` and other methods return a new table of the same unit. Operations without a
+    method are not supported.
     """
 
     @property
     def roots(self) -> tuple[Self, ...]:
-        """The tables of the engine that it is made of."""
+        """The opened tables that this table is made of."""
         return self.opened or (self,)
 
     def changed(
@@ -72,10 +75,11 @@ class Table(UnitTable):
         roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, ...]] | None = None,
         unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
     ) -> Self:  # fmt: skip
-        """The table that a transformation made: other rows of the same units."""
+        """Return the table made by a transformation: other rows of the same units."""
         known = self.ranges if ranges is None else ranges
         same = self.copies if copies is None else copies
-        # Tables are equal that are called alike; what was opened elsewhere is another one.
+        # Tables with the same description compare as equal, but tables opened separately are
+        # different.
         there = [(each, each.source) for each in self.roots]
         columns = columns_of(data)
         return replace(
@@ -94,12 +98,14 @@ class Table(UnitTable):
 
     @property
     def catalog(self) -> str:
-        """The catalog that lists it, as it is told among what is trusted; empty where none does."""
+        """The version of the catalog that lists this table, as in the list of trusted views; empty
+        if none does.
+        """
         return self.source.partition(" ")[0] if self.source.startswith(CATALOGUED) else ""
 
     @property
     def identity(self) -> str:
-        """A short name for where the table is and what its columns are; it says nothing of its rows."""
+        """A hash of the table's location and columns; it reveals nothing about rows."""
         columns = [(column.name, column.type) for column in self.columns]
         roots = [root.source for root in self.roots]
         named = (
@@ -110,7 +116,7 @@ class Table(UnitTable):
         return sha256(json.dumps(named).encode()).hexdigest()[:16]
 
     def require_catalogued(self, trusted: Collection[str]) -> None:
-        """Refuse a table that is none of the catalog whose version is among what is trusted.
+        """Refuse a table that is not in the catalog whose version is among the trusted entries.
 
         Raises:
             DomainError: If there is a catalog, and it does not have this table.
@@ -124,7 +130,7 @@ class Table(UnitTable):
             raise DomainError("table", self.name, domain, remedy)
 
     def require_trusted(self, trusted: Collection[str]) -> None:
-        """Refuse a table that is not of the catalog, or was a view that no keeper trusts when it was opened.
+        """Refuse a table that is not in the catalog, or was opened as a view that no keeper trusts.
 
         Raises:
             DomainError, UnsupportedError: As `require_plain`.
@@ -137,12 +143,13 @@ class Table(UnitTable):
                 raise unsettled(root.relation.name)
 
     def require_plain(self, trusted: Collection[str]) -> None:
-        """Refuse a view that no keeper trusts, and what was changed in the database since the table was opened.
+        """Refuse a view that no keeper trusts, and a table that was changed in the database since
+        it was opened.
 
         Raises:
             UnsupportedError: If it is a view, or no longer the same table.
-            DomainError: If the connection was set to compare or to write texts in another way.
-            EngineError: If the engine cannot be asked.
+            DomainError: If the connection was set to compare or to encode texts differently.
+            EngineError: If the engine cannot be reached.
         """
         for root in self.roots:
             root.require_catalogued(trusted)
@@ -150,10 +157,10 @@ class Table(UnitTable):
                 root._require_unchanged(root.relation, trusted)
 
     def _require_unchanged(self, opened: Relation, trusted: Collection[str]) -> None:
-        """Refuse a table that the engine has no more as it was opened; see `require_plain`."""
+        """Refuse a table that the engine no longer has as it was opened; see `require_plain`."""
         engine, now = self.engine, None
         with without_warnings(), engine.turn:
-            # A connection may have been lost since the last question.
+            # The connection may have been lost since the last question.
             for connect in (None, engine.reconnect):
                 try:
                     if connect is not None:
@@ -171,13 +178,15 @@ class Table(UnitTable):
             raise unsettled(now.name)
 
     def close(self) -> None:
-        """Close the connection to the engine that holds the rows; nothing can be asked afterwards."""
+        """Close the connection to the engine that holds the rows; no questions are possible
+        afterwards.
+        """
         self.engine.close()
 
     # Transformations
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what other libraries do to tables, and this one does not."""
+        """Refuse methods of tables in other libraries that do not exist here."""
         if any(each.name == name for each in self.__dict__.get("columns", ())):
             raise UnknownMethodError(
                 f"the column {name!r}", "rows are never shown", f"Use release.col({name!r})"
@@ -188,12 +197,12 @@ class Table(UnitTable):
         raise refused_method("a table", "[...]")
 
     def where(self, predicate: RowExpression) -> Self:
-        """The rows for which a condition holds; where it is NULL, the row is left out.
+        """Return the rows for which a condition is true; rows for which it is NULL are left out.
 
-        Whether a row stays follows from that row alone: a unit's rows become some of its rows.
+        Whether a row stays depends on that row alone: a unit's rows become some of its rows.
 
         Raises:
-            DomainError: If it is no condition, or names a column that is not there.
+            DomainError: If it is no condition, or names a missing column.
             UnsupportedError: If it is no expression made by `release.col`.
         """
         predicate = row_expression("where", predicate)
@@ -203,13 +212,15 @@ class Table(UnitTable):
         return self.changed(self.data.filter(found.value), f"where {predicate.text}")
 
     def mutate(self, **expressions: RowExpression) -> Self:
-        """The table with further columns, or with others of these names.
+        """Return the table with computed columns added, or replaced where names are equal.
 
-        Each value follows from its row alone, and no column of the unit changes: a unit's rows stay its rows.
+        Each value depends on its row alone, and no column of the unit changes: a unit's rows stay
+        its rows.
 
         Raises:
-            DomainError: If a name is a unit's, or no name, or differs from a column's in its letters' case only.
-            UnsupportedError: If one is no expression made by `release.col`.
+            DomainError: If a name is a unit's, or no name, or differs from a column's only in the
+                case of letters.
+            UnsupportedError: If a value is no expression made by `release.col`.
         """
         if not expressions:
             raise DomainError(
@@ -242,7 +253,8 @@ class Table(UnitTable):
         return self.changed(data, step, weights=weights, ranges=ranges, copies=copies)
 
     def select(self, *names: str) -> Self:
-        """The table with these columns and those of the unit, which always stay: a unit's rows stay its rows.
+        """Return the table with these columns and those of the unit, which always stay: a unit's
+        rows stay its rows.
 
         Raises:
             DomainError: If there is no such column.
@@ -254,15 +266,17 @@ class Table(UnitTable):
                 raise DomainError("select", name, f"names of columns: {', '.join(there)}")
         kept = list(dict.fromkeys([*self.unit, *names]))
         if not kept:
-            raise DomainError("select", 0, "one column or more, where no unit is left")
+            raise DomainError("select", 0, "one or more columns, since the table has no unit")
         return self.changed(self.data.select(*kept), f"select {kept}")
 
     def union(self, other: Self) -> Self:
-        """The rows of this table and of another with the same unit and columns, bounded together.
+        """Return the rows of this table and of another with the same unit and columns, bounded
+        together.
 
-        Two files or frames are asked over one connection; else both have to be on one already.
+        Two files or frames are read over one connection; other tables must share a connection
+        already.
 
-        A unit's rows become its rows here and its rows there, so its bounds add up.
+        A unit's rows become its rows of both tables, so its bounds add up.
 
         Raises:
             DomainError: If the other has another unit, other columns or other bounds.
@@ -306,32 +320,36 @@ class Table(UnitTable):
         at_most: int | tuple[int, int] | None = None,
         rows_per_unit: tuple[int, int] | None = None,
     ) -> Self:
-        """The rows, each with the rows of another table that agree with it; NULL agrees with nothing.
+        """Join each row with the rows of another table that have the same key; NULL equals nothing.
 
-        With a public table on any key: a row meets rows that are public, at most as many as that table has for a key.
-        With a table of the same unit on the unit: a row meets rows of its own unit alone, equal byte for byte, after
-        both sides kept no more rows of a unit than their bounds say, so that none makes a square of its rows. Either
-        way a unit's rows follow from its own rows and public ones, and its bounds are multiplied.
+        With a public table, on any key: a row meets public rows, at most as many as that table has
+        for one key. With a table of the same unit, on the unit: a row meets only rows of its own
+        unit, after both sides kept no more rows of a unit than their bounds say, so that the
+        product is bounded. Either way a unit's rows depend only on its own rows and public ones,
+        and its bounds are multiplied.
 
-        The key of what comes out is this table's. With `how="left"` a row that meets none has NULL in the other columns
-        of the other table; test one there that has no NULL.
+        The result has this table's key columns. With `how="left"` an unmatched row has NULL in the
+        other table's other columns; to detect it, test a column that has no NULL there.
 
-        On another key with `at_most=(a, b)` the joined rows belong to no unit any more: see `keyed_join`, where it is
-        proved how many of them one unit moves. Such a table takes where, mutate, select and joins with public tables,
-        and answers counts and clamped sums with public keys.
+        On another key with `at_most=(a, b)` the joined rows no longer belong to a unit;
+        `keyed_join` proves how many of them one unit changes. Such a table allows where, mutate,
+        select and joins with public tables, and answers counts and clamped sums with public keys.
 
         Args:
-            other: A public table made by `release.public`, or the name of one in the catalog; or a table of the same
-                unit, over the same connection unless both are files or frames.
+            other: A public table made by `release.public`, or its name in the catalog; or a table
+                of the same unit, over the same connection unless both are files or frames.
             on: The key of the public table, or the unit's columns.
-            how: "inner", or "left" to keep rows that meet none.
-            at_most: Rows of a public table for a key that are joined, the first ones; by default its key is unique. For
-                two private tables on another key, the rows of a key that are kept of this one and of the other one.
-            rows_per_unit: There, the rows of a unit that are kept of each; by default as many as their bounds say.
+            how: "inner", or "left" to keep unmatched rows.
+            at_most: The largest number of rows of a public table joined for one key; by default its
+                key is unique. For two private tables on another key: a pair, the rows of a key kept
+                of this table and of the other.
+            rows_per_unit: For such a join, the rows of a unit kept of each table; by default their
+                bounds.
 
         Raises:
-            DomainError: If a column is missing or of another type, or the key is not unique and no bound is given.
-            UnsupportedError: For other joins: there, one unit's rows would meet those of others.
+            DomainError: If a column is missing or of another type, or the key is not unique and no
+                bound is given.
+            UnsupportedError: For other joins, in which one unit's rows would meet those of others.
         """
         self._changing("join")
         if how not in ("inner", "left"):
@@ -378,7 +396,7 @@ class Table(UnitTable):
     def _beside(
         self, other: Self, data: Query, step: str, bounds: Bounds, unit: tuple[str, ...]
     ) -> Self:
-        """The table whose rows have the columns of both."""
+        """Return the table whose rows have the columns of both tables."""
         weights = {each.name: other.weights.get(each.name, 1) for each in other.columns}
         ranges = {**other.ranges, **self.ranges}
         return self.changed(
@@ -394,7 +412,9 @@ class Table(UnitTable):
         how: str,
         limits: tuple[object, object],
     ) -> Self:
-        """Rows that belong to no unit; `keyed_join` proves how many of them one unit moves."""
+        """Return joined rows that belong to no unit; `keyed_join` proves how many of them one unit
+        changes.
+        """
         if (
             how != "inner"
             or not keys
@@ -434,7 +454,7 @@ class Table(UnitTable):
                 domain = f"a column of {other.kinds[name]}s here too; it holds {found.kind}"
                 raise DomainError("join on", name, domain)
             same[f"dpcompose_{at}"] = found.value
-        # One view for each choice of rows, whoever joins it.
+        # One view for each choice of rows, shared by all joins that use it.
         label = sha256(repr((other.digest, keys, most, at_most is None)).encode()).hexdigest()
         there = of_public(self.data.engine, other, frame, label[:32])
         named = dict(zip(frame.column_names, there.types, strict=True))
@@ -457,7 +477,7 @@ class Table(UnitTable):
         )
 
     def _changing(self, what: str) -> Self:
-        """The table, which one more transformation may change."""
+        """Return the table after checking that one more transformation may change it."""
         if not len(self.steps) < MOST_STEPS:
             raise DomainError(what, len(self.steps) + 1, f"at most {MOST_STEPS} transformations")
         for each in self.columns:
@@ -466,7 +486,9 @@ class Table(UnitTable):
         return self
 
     def _other(self, what: str, other: object) -> Query:
-        """The rows of the other table, of the same unit and bounds, over the connection of this one."""
+        """Return the rows of the other table, of the same unit and bounds, over this table's
+        connection.
+        """
         if not isinstance(other, type(self)):
             reason = "what is not known to be sound is refused"
             raise UnsupportedError(
@@ -485,7 +507,7 @@ class Table(UnitTable):
             raise DomainError(what, other.unit, f"a table of the same unit: {own}")
         roots = (*self.roots, *other.roots)
         catalogs = {root.catalog for root in roots}
-        # A catalog has a bound for each of its tables; in other scopes all have the same.
+        # A catalog has a bound for each of its tables; in other scopes all tables share one.
         if ("" in catalogs or len(catalogs) > 1) and {root.bounds for root in roots} != {
             self.roots[0].bounds
         }:
@@ -499,7 +521,7 @@ class Table(UnitTable):
                 "Open both over one connection, or give files or frames: those are asked together"
             )
             raise UnsupportedError(
-                f"{what} of tables on two connections", "no statement can ask both", remedy
+                f"{what} of tables on two connections", "no query can read both", remedy
             )
         return data
 
@@ -510,7 +532,7 @@ class Table(UnitTable):
     def _require_new(
         self, what: str, name: str, taken: Collection[str], *, replaces: bool = True
     ) -> None:
-        """Refuse names that some engine takes for another one: cut off, or folded."""
+        """Refuse names that some engine would shorten, or change in case, to another column's name."""
         what = what[:80]
         if not _NAME.fullmatch(name):
             raise DomainError(
@@ -546,31 +568,35 @@ def table(
     schema: Mapping[str, str] | None = None,
     line_breaks: bool = False,
 ) -> Table:
-    """A table to ask privately: who is protected, and what of one unit's rows is kept.
+    """Open a table for private questions: state its unit of privacy and the bounds on one unit's
+    rows.
 
-    Neighboring tables differ in all rows of one unit. Rows whose unit is NULL belong to nobody and are left out. Rows
-    beyond the bounds are left out too, the same ones every time a question is asked in one scope. A view is asked only
-    where the keeper opened the scope with `note={"trust_view": [its name]}`: in a view one unit's rows can decide what
-    becomes of the rows of others.
+    Neighboring tables differ in all rows of one unit. Rows whose unit is NULL belong to no unit and
+    are left out. So are rows beyond the bounds, the same ones for every question in one scope. A
+    view is allowed only if the keeper opened the scope with `note={"trust_view": [its name]}`: in a
+    view one unit's rows can affect the rows of others.
 
     Args:
-        source: A pandas, polars, Arrow or Spark frame; the path of a Parquet or CSV file, of a folder of Parquet files,
-            or a pattern such as visits/*.parquet; the URL of such files in an object store (s3://, gs://); the URL of
-            a database, or an open connection of DuckDB or psycopg or a Spark session, with `name` for its table.
-        unit: The column, or columns, that name the unit of privacy.
+        source: A pandas, polars, Arrow or Spark frame; the path of a Parquet or CSV file, of a
+            folder of Parquet files, or a pattern such as visits/*.parquet; the URL of such files in
+            an object store (s3://, gs://); the URL of a database, or an open connection of DuckDB
+            or psycopg or a Spark session, with `name` for its table.
+        unit: The columns that identify the unit of privacy.
         max_rows_per_unit: Rows kept of one unit; >= 1.
-        max_groups_per_unit: Groups of a grouped question in which one unit is kept; by default the number of rows.
+        max_groups_per_unit: Groups of a grouped question in which rows of one unit are kept; by
+            default the number of rows.
         max_rows_per_group: Rows kept of one unit in one group; by default the number of rows.
-        name: The table in the database; for other sources what the ledger calls it. Frames of one name are one table
-            to a retry by key; without a name every frame is another one.
-        schema: Types of columns, such as int64, float64, string, boolean or date, for a source whose own are text; what
-            does not read is NULL.
-        line_breaks: For a CSV file, whether cells in quotes go on over lines; then one unclosed quote swallows the
-            lines after it. By default every line is a row, and a line with an unclosed quote is left out.
+        name: The table in the database; for other sources its name in the ledger. Frames of one
+            name are the same table to a retry by key; every unnamed frame is another table.
+        schema: Types of columns, such as int64, float64, string, boolean or date, for a source of
+            text; values that do not convert become NULL.
+        line_breaks: For a CSV file, whether quoted cells may contain line breaks; then an unclosed
+            quote swallows the lines after it. By default every line is a row, and a line with an
+            unclosed quote is left out.
 
     Raises:
         DomainError: If an argument is outside its domain, or the source cannot be opened.
-        UnsupportedError: If the engine is none of the three, or the table is no plain one.
+        UnsupportedError: If the engine is not supported, or the table is not plain.
         MissingExtraError: If the engine's library is not installed.
     """
     bounds = Bounds.stated(
@@ -599,7 +625,7 @@ def table(
 
 
 def columns_of(data: Query) -> tuple[TableColumn, ...]:
-    """The columns of a query, and their kinds."""
+    """Return the columns of a query with their kinds."""
     return tuple(TableColumn(name, _kind(type), type) for name, type in data.types.items())
 
 

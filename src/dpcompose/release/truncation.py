@@ -1,20 +1,23 @@
-"""The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
+"""Contribution bounding: which groups and rows of each unit are kept, and joins of two private
+tables on a key.
 
-Joins of two private tables on a key that is not their unit: no unit is left, but one unit moves few rows.
+A join on a key that is not the unit leaves rows without a unit, but one unit changes few of them.
 
-Stability. Let neighbors differ in all rows of one unit, in both tables. Each side first keeps at most r rows of a unit,
-which follow from that unit's rows alone; so each side differs in at most r rows. Then it keeps, of each key, the first
-t rows in an order that is total and in which the place of a row against another follows from those two rows alone: a
-hash of the unit, the unit, and every column. With m more rows of a key, at most min(m, t) of them come in, and as
-many of the others go out, for what goes out is pushed out. So what is kept of A, with bounds r and t, and of B, with
-r' and t', differs in at most 2 r and 2 r' rows. Change A first, then B: a row of A meets at most t' rows of B, a row of
-B at most t of A. The joined rows differ in at most
+Stability. Let neighbors differ in all rows of one unit, in both tables. Each side first keeps at
+most r rows of a unit, which depend on that unit's rows alone; so each side differs in at most r
+rows. Then it keeps the first t rows of each key in a total order in which the comparison of two
+rows depends on these two rows alone: by a hash of the unit, the unit, and every column. If a key
+gets m more rows, at most min(m, t) of them enter, and each of these pushes out at most one other
+row. So what is kept of A, with bounds r and t, and of B, with r' and t', differs in at most 2 r and
+2 r' rows. Change A first, then B: a row of A meets at most t' rows of B, a row of B at most t of A.
+The joined rows differ in at most
 
     2 (r t' + r' t)
 
-rows, counted with the rows that went out. What keeps or drops a joined row, or computes its columns, moves no more, and
-counts and clamped sums move by at most that many rows, which may all lie in one group. That is their change in L1, and
-its square the change in L2. Rows beyond the bounds of a key belong to many, so nothing can be bounded by units later.
+rows, including those pushed out. Filtering joined rows or computing columns from them changes no
+more rows, and counts and clamped sums change by at most that many rows, which may all lie in one
+group. That is their change in L1, and its square the squared change in L2. The rows beyond the
+bound of a key may belong to many units, so rows cannot be bounded by unit afterwards.
 """
 
 from __future__ import annotations
@@ -33,29 +36,33 @@ from dpcompose.release.query import Query, Value, case, over
 
 PRIME = 2**31 - 1
 _ORDERED = ("integer", "float", "decimal", "text", "boolean", "date")
-"""The kinds of columns of which values that sort alike are alike to every question and expression."""
+"""Kinds of columns whose values are equal for every expression if equal in sort order."""
 FEW, MANY = 2**20, 2**31
-"""Products of a place and a bound stay below 2^63: for bounds above FEW, places are cut off at MANY."""
+"""Positions are cut off at MANY for bounds above FEW, so that their product is below 2^63."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which rows of a unit with too many are kept: every one with the same probability, over the key.
+    """The rule that chooses which rows to keep of a unit with too many; over the key, all rows are
+    equally likely.
 
-    Of n rows in a total order, numbered from 0, i is kept where (most i + h) mod n < most, h a keyed hash of the
-    unit: exactly min(n, most) of them, spread evenly, so that every group keeps its share to within one row. What is
-    kept of a unit follows from its own rows and the key. The hash is linear in the unit modulo 2^31 - 1, which makes
-    different units independent in pairs.
+    Of n rows in a total order, numbered from 0, row i is kept if (most i + h) mod n < most, where h
+    is a keyed hash of the unit. These are exactly min(n, most) rows, evenly spread, so that every
+    group keeps its proportion to within one row. The kept rows of a unit depend on its own rows and
+    the key. The hash is linear in the unit modulo 2^31 - 1, so different units are pairwise
+    independent.
 
     Args:
-        key: Drawn once for a scope, independent of the data.
+        key: A random key, drawn once for each scope, independent of the data.
     """
 
     key: bytes = b""
 
     def start(self, table: UnitTable, columns: Sequence[Value], stage: str) -> str:
-        """The hash of the unit that these columns name, from 0 to 2^33; another one for each stage."""
-        # Added up here: a sum of two constants could be one of 32 bits there.
+        """Return SQL for the hash of the unit in these columns, from 0 to 2^33; each stage has its
+        own hash.
+        """
+        # Added in Python, since an engine might add two constants in 32 bits.
         found = str(self._number(stage, "") + PRIME * len(columns))
         for at, (name, column) in enumerate(zip(table.unit, columns, strict=True)):
             number, factor = _number(table, name, column), self._number(stage, at) or 1
@@ -68,7 +75,7 @@ class Sampling:
 
 
 def _number(table: UnitTable, name: str, column: Value) -> str:
-    """The unit as a 64-bit integer: itself, or a digest of its text."""
+    """Return SQL for the unit as a 64-bit integer: the unit itself, or a digest of its text."""
     kind, cast = table.column(name).kind, table.engine.cast
     if kind == "boolean":
         return cast(case((column, "1"), other="0"), "int64")
@@ -80,16 +87,17 @@ def _number(table: UnitTable, name: str, column: Value) -> str:
 
 
 ANY = Sampling()
-"""For statements that no scope keeps a key for."""
+"""The rule for statements without a scope, and so without a key."""
 
 
 def whole_rows(table: UnitTable, data: Query, *, stage: str) -> Query:
-    """At most `bounds.rows` rows of each unit, with every column that can be asked.
+    """Return at most `bounds.rows` rows of each unit, with every column that a question can use.
 
-    Rows are ordered by all columns that come out, so ties are identical rows, and what is kept of a unit follows from
-    its own rows alone. Columns of other types, which no question and no expression takes, are left out: how an engine
-    breaks their ties could follow from the rows of others. No scope is known here, so the hash has no key: it spreads
-    what is kept, and no bound rests on it. Rows whose unit is NULL belong to nobody.
+    Rows are ordered by all these columns, so ties are identical rows, and the kept rows of a unit
+    depend on its own rows alone. Columns of other types, which no question or expression accepts,
+    are left out, since ties in them could be broken by other units' rows. No scope is known here,
+    so the hash has no key; it only spreads the kept rows, and no bound depends on it. Rows whose
+    unit is NULL are left out.
     """
     there = {each.name: each.kind for each in table.columns}
     same = {
@@ -123,10 +131,11 @@ def bounded(
     cells: int | None,
     sampling: Sampling,
 ) -> Query:
-    """The rows kept of each unit: some of its groups, some of its rows in each, some of its rows in all.
+    """Return the kept rows of each unit, within the bounds on groups, rows in each group, and rows
+    in all.
 
-    Rows are ordered by every column that is used, NULLs last, text by code point; ties are identical rows. `cells` is
-    the number of groups where they are public.
+    Rows are ordered by every used column, NULL last, text by code point; ties are identical rows.
+    `cells` is the number of groups if they are public.
     """
     bounds, sample = table.bounds, partial(sampled_rows, table, sampling=sampling)
     of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
@@ -142,7 +151,9 @@ def bounded(
 
 
 def _truncated(bounds: Bounds, cells: int | None) -> tuple[bool, bool, bool]:
-    """Whether a unit may have too many groups, rows in one of them, and then rows in all."""
+    """Return whether a unit can exceed the bound on groups, on rows in a group, and then on rows in
+    all.
+    """
     few = cells is not None and cells <= bounds.groups
     of_groups, of_rows_in_each = (
         not few and bounds.groups < bounds.rows,
@@ -161,11 +172,13 @@ def counted(
     cells: int | None,
     sampling: Sampling,
 ) -> Query:
-    """How many rows `bounded` keeps of each unit in each group, as `rows`: of rows without other columns, no more counts.
+    """Count the rows that `bounded` keeps of each unit in each group, as the column `rows`, without
+    numbering rows.
 
-    In an order by groups the rows of a unit in one group are those from a to b - 1, of n. `Sampling` keeps row i where
-    (most i + h) mod n < most, that is where floor((most i + h) / n) is above what it is for i - 1, so of these it keeps
-    floor((most (b - 1) + h) / n) - floor((most (a - 1) + h) / n): no row is numbered.
+    In an order by groups, the rows of a unit in one group are those from a to b - 1, of n.
+    `Sampling` keeps row i if (most i + h) mod n < most, that is, if floor((most i + h) / n) exceeds
+    its value at i - 1. So it keeps floor((most (b - 1) + h) / n) - floor((most (a - 1) + h) / n) of
+    these rows.
     """
     bounds, engine = table.bounds, table.engine
     if bounds.rows > FEW:
@@ -193,7 +206,7 @@ def counted(
     )
     number = pairs["number"]
     start = pairs["start"] if labelled else sampling.start(table, _unit(table, pairs), "rows")
-    # One n more on both sides, so that neither is below 0.
+    # Adding n to both sides keeps both nonnegative.
     ends = (
         engine.divided(f"(({each} - 1) * {most} + {start} + {number})", number)
         for each in (pairs["upto"], f"({pairs['upto']} - {pairs['rows']})")
@@ -214,21 +227,22 @@ def sampled_rows(
     stage: str,
     dense: bool = False,
 ) -> Query:
-    """The rows of each unit, or of what else is in `of`, that `Sampling` keeps in the order of `names`.
+    """Return the rows of each unit (or other columns `of`) that `Sampling` keeps in the order of
+    `names`.
 
-    If dense, what is numbered and kept are not rows, but the groups that agree in `names`. Of units with one row each
-    nothing can be left out, so nothing is sorted.
+    If `dense`, it numbers and keeps groups of rows that agree in `names`, instead of rows. Units
+    with one row each lose nothing, so nothing is sorted for them.
     """
     if table.single:
         return rows
 
     def order(of_rows: Query) -> list[str]:
-        """The total order over these columns, as `bounded` says."""
+        """Return the total order over these columns, as in `bounded`."""
         return [_sorted(table, of_rows[name]) for name in names]
 
     start = None
     if not names:
-        # Rows of a unit that are all alike.
+        # All rows of such a unit are equal.
         by = [rows[name] for name in of]
         placed = rows.mutate(place=over("ROW_NUMBER()", by=by, order=["NULL"]))
         return placed.select(*rows.types, where=[f"{placed['place']} <= {most}"])
@@ -244,19 +258,19 @@ def sampled_rows(
         start = placed["start"]
     else:
         placed = table.engine.numbered(rows, of, order)
-    # The hash is asked for last, so that no sort carries it along.
+    # The hash is added last, so that no sort has to carry it.
     start = sampling.start(table, _unit(table, placed), stage) if start is None else start
     chosen = _chosen(placed["place"], placed["number"], start, most)
     return placed.select(*rows.types, where=[chosen])
 
 
 def _unit(table: UnitTable, rows: Query) -> list[Value]:
-    """The columns that name the unit of each row."""
+    """Return the columns that identify the unit of each row."""
     return [rows[f"unit{at}"] for at in range(len(table.unit))]
 
 
 def _sorted(table: UnitTable, column: Value) -> str:
-    """The place of a column in an order: NULL last, text by code point."""
+    """Return SQL that sorts by a column: NULL last, text by code point."""
     text = table.engine.by_code_point(column) if column.type.startswith("string") else column
     return f"{text} ASC NULLS LAST"
 
@@ -264,9 +278,10 @@ def _sorted(table: UnitTable, column: Value) -> str:
 def _labelled(
     table: UnitTable, rows: Query, of: list[str], sampling: Sampling, stage: str
 ) -> Query:
-    """Rows with the hash of their unit, which is asked for once for a unit, and an integer that stands for the unit.
+    """Add to each row the hash of its unit, computed once for each unit, and an integer label of
+    the unit.
 
-    Units that are text are sorted by it in less than half the time.
+    Sorting text units by this label takes less than half the time.
     """
     units = rows.select(*of).distinct()
     start = sampling.start(table, _unit(table, units), stage)
@@ -286,16 +301,16 @@ def _chosen(position: str, number: str, start: str, most: int) -> str:
 
 
 KINDS = ("integer", "text", "boolean", "date")
-"""Kinds of keys: their values are equal where they are the same."""
+"""Kinds of columns that can be keys: all engines agree on which of their values are equal."""
 
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The rows that one side of a join keeps.
+    """How many rows one side of a join keeps.
 
     Args:
-        of_unit: Rows of a unit.
-        of_key: Rows of a key.
+        of_unit: The largest number of rows of a unit.
+        of_key: The largest number of rows of a key.
     """
 
     of_unit: int
@@ -305,10 +320,10 @@ class KeptRows:
     def stated(
         cls, bounds: Sequence[Bounds], at_most: object, rows_per_unit: object
     ) -> tuple[KeptRows, KeptRows]:
-        """Both sides, from the bounds of the tables and what was typed.
+        """Return the limits of both sides, from the bounds of the tables and the typed arguments.
 
         Raises:
-            DomainError: If one is no pair of integers >= 1.
+            DomainError: If an argument is no pair of integers >= 1.
         """
         most = (bounds[0].rows, bounds[1].rows)
         of_key = _pair("at_most", at_most)
@@ -318,10 +333,10 @@ class KeptRows:
 
 
 def joined_bounds(ours: KeptRows, theirs: KeptRows) -> Bounds:
-    """How many joined rows one unit moves, all of which may lie in one group.
+    """Return how many joined rows one unit changes; all of them may lie in one group.
 
     Raises:
-        DomainError: If they are more than any question could be asked of.
+        DomainError: If there are too many for any question.
     """
     rows = 2 * (ours.of_unit * theirs.of_key + theirs.of_unit * ours.of_key)
     if not rows <= MOST_ROWS:
@@ -337,7 +352,9 @@ def joined_bounds(ours: KeptRows, theirs: KeptRows) -> Bounds:
 def few_of_each_key(
     table: UnitTable, data: Query, keys: Sequence[str], most: KeptRows, *, stage: str
 ) -> Query:
-    """The rows of one side, without its unit, and with its keys once more as key0, key1, ...; NULL is no key."""
+    """Return the kept rows of one side, without the unit, with the keys again as key0, key1, ...;
+    rows with a NULL key are left out.
+    """
     bounds = Bounds(most.of_unit, most.of_unit, most.of_unit)
     whole = whole_rows(replace(table, bounds=bounds), data, stage=stage)
     there = replace(table, data=whole)
@@ -360,7 +377,9 @@ def few_of_each_key(
 
 
 def joined(left: Query, right: Query, keys: Sequence[str]) -> Query:
-    """Rows of both that agree in their keys, with the columns of both; the key's are those of the left side."""
+    """Join rows that agree in their keys, with the columns of both sides; the key columns are the
+    left side's.
+    """
     pairs = [(f"key{at}", f"key{at}") for at in range(len(keys))]
     own, theirs = (
         [name for name in side.types if name.startswith("item_")] for side in (left, right)

@@ -1,10 +1,11 @@
-"""The tables of a catalog in a process of their own.
+"""Runs the tables of a catalog in a separate process.
 
-The process has the rows and nothing else: no ledger, no token, no variable of the environment, no open file of the
-service. It runs one SELECT at a time, built from checked trees, and gives back integers. DuckDB reads no other file
-and no URL there, and writes none; memory ends at a limit, and no core is dumped. Each text is cut to the longest that
-the catalog declares before any function takes it, and rows whose person has a longer name belong to nobody: so the
-work for a row is bounded, whoever is in the table.
+The process has the rows and nothing else: no ledger, no token, no environment variable, no open
+file of the service. It runs one SELECT at a time, built from checked syntax trees, and returns
+integers. There DuckDB reads no other file and no URL, and writes nothing; memory is limited, and no
+core is dumped. Each text is cut to the length that the catalog declares before any function uses
+it, and rows whose unit is a longer text are left out. So the work for each row is bounded, whatever
+the rows contain.
 """
 
 # The drivers have types in part only.
@@ -38,9 +39,9 @@ from dpcompose.release.table import Table, table
 
 VIEW = "counter_"
 STARTING = 120.0
-"""Seconds in which the process opens its tables."""
+"""Seconds within which the process must open its tables."""
 MEMORY = 4.0
-"""Gigabytes that the process may use, where nothing else is said."""
+"""The default memory limit of the process, in gigabytes."""
 _LOCKED = (
     "SET temp_directory = ''",
     "SET autoinstall_known_extensions = false",
@@ -48,28 +49,29 @@ _LOCKED = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""From here on DuckDB reads no file that is not allowed and no URL, writes nothing, and no statement undoes it."""
+"""After these statements DuckDB reads only allowed files and writes nothing, irrevocably."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a statement."""
+    """The result rows of a statement."""
 
     rows: Sequence[tuple[Any, ...]]
 
     def fetchall(self) -> Sequence[tuple[Any, ...]]:
-        """All of them."""
+        """Return all rows."""
         return self.rows
 
 
 @dataclass
 class Worker:
-    """A connection of DuckDB in another process, as an engine needs it. A process that fails once is ended.
+    """A DuckDB connection in another process, with the interface that an engine needs. A process
+    that fails once is ended.
 
     Args:
-        definitions: The tables by name, as a catalog has them.
-        memory: Gigabytes that it may use.
-        until: When the statement that runs has to be done, by the clock `monotonic`.
+        definitions: The tables by name, as in a catalog.
+        memory: The memory limit in gigabytes.
+        until: The deadline of the running statement, by the clock `monotonic`.
     """
 
     definitions: Mapping[str, Mapping[str, Any]]
@@ -87,24 +89,26 @@ class Worker:
             raise EngineError("DuckDB", charged=False)
 
     def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
-        """The rows of a statement.
+        """Run a statement and return its rows.
 
         Raises:
-            RuntimeError: It failed or took too long, or the process is gone; nothing else is said.
+            RuntimeError: If it failed, took too long, or the process has ended; the reason is not
+                revealed.
         """
         return Rows(self._request("execute", words, list(values)) or [])
 
     def register(self, name: str, frame: Any) -> None:
-        """A public table under a name."""
+        """Register a public table under a name."""
         self._request("register", name, frame)
 
     def tables(self, catalog: Catalog) -> dict[str, Table]:
-        """The tables of a catalog, whose rows the process reads.
+        """Return the tables of a catalog, whose rows are read in the process.
 
-        The scope keeps its unit and the key of its truncation from here on, so that no analyst chooses them.
+        From here on the scope stores its unit and its truncation key, so that no analyst chooses
+        them.
 
         Raises:
-            DomainError: If the columns of one are no longer those that were catalogued.
+            DomainError: If the columns of a table are no longer those that were catalogued.
         """
         engine = OnDuckDB(self, foreign=False)
         tables = {
@@ -140,7 +144,9 @@ class Worker:
 
 
 def _started(pipe: Connection) -> Popen[bytes]:
-    """A process that inherits one end of a pipe; what Python prints when it fails may speak of rows, and is not kept."""
+    """Start a process that inherits one end of a pipe. Its error output may reveal rows and is
+    discarded.
+    """
     number, path = pipe.fileno(), os.pathsep.join(map(os.path.abspath, sys.path))
     line = f"from dpcompose.release.worker import answer; answer({number})"
     return Popen(
@@ -150,10 +156,10 @@ def _started(pipe: Connection) -> Popen[bytes]:
 
 
 def answer(number: int) -> None:
-    """In the process: open the tables, then answer statements until nobody asks any more.
+    """Main loop of the process: open the tables, then answer statements until the pipe is closed.
 
     Args:
-        number: The descriptor of its end of the pipe.
+        number: The file descriptor of its end of the pipe.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = Connection(number)
@@ -173,18 +179,22 @@ def answer(number: int) -> None:
                 raw.register(*values)
             pipe.send((True, rows))
         except Exception:
-            # Its words may speak of rows.
+            # The engine's message may reveal rows.
             pipe.send((False, None))
 
 
 def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
-    """A connection to a DuckDB in memory that has the tables under their names, and reaches nothing else."""
+    """Return an in-memory DuckDB connection that has the tables under their names and no other
+    access.
+    """
     engine: Any = None
     files: list[str] = []
     folders: list[str] = []
     for name, definition in definitions.items():
         if in_object_store(definition["source"]):
-            raise UnsupportedError("a store", "its counter reads files", "Name a file")
+            raise UnsupportedError(
+                "an object store", "a counter reads local files only", "Use a file"
+            )
         path = Path(definition["source"])
         if several(path):
             folders.append(str(path if path.is_dir() else path.parent))
@@ -195,7 +205,7 @@ def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
         data = made.data.over(engine)
         if made.relation is not None or data is None:
             raise UnsupportedError(
-                "a database behind a counter", "its counter reads files", "Name a file"
+                "a database behind a counter", "a counter reads local files only", "Use a file"
             )
         for each in data.tables():
             engine.open(each)
@@ -209,7 +219,7 @@ def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
 
 
 def _rows(raw: Any, words: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
-    """The rows of one SELECT. What an engine sets when it begins is set here for good, and is not done again."""
+    """Run one SELECT and return its rows; SET is ignored, since settings are fixed at the start."""
     kinds = [each.type.name for each in raw.extract_statements(words)]
     if kinds == ["SET"]:
         return []

@@ -21,7 +21,7 @@ class Orientation(Enum):
     """The order of the pair of neighbors at each query of a composition."""
 
     SAME = "same"
-    """One world contains the person's record at every query, the other at none (section 3.5.2)."""
+    """One data set contains the record at every query, the other at none (section 3.5.2)."""
     FREE = "free"
     """The adversary chooses the order at each query (Definition 3.7 as printed)."""
 

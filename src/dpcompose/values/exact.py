@@ -131,9 +131,7 @@ STIRLING = (
     (43867, 244188),
     (-174611, 125400),
 )
-"""B_2i / (2 i (2 i - 1)) for i = 1..10: the coefficients of Stirling's series, whose partial sums
-enclose the truth.
-"""
+"""The coefficients B_2i / (2 i (2 i - 1)), i = 1..10, of Stirling's enveloping series."""
 
 
 def decimal_context(number: int) -> decimal.Context:
@@ -174,7 +172,7 @@ def decimal_expm1(number: Decimal) -> Decimal:
     """e^number - 1 for number >= 0, in the current decimal context; by its series near 0."""
     if number < Decimal("1e-12"):
         return number * (1 + number / 2 * (1 + number / 3 * (1 + number / 4 * (1 + number / 5))))
-    # Of the context's eighty digits the difference loses twelve at most.
+    # The subtraction loses at most twelve of the context's eighty digits.
     growth = number.exp()
     return growth - 1
 
@@ -195,7 +193,7 @@ FIXED_ONE = 1 << FIXED_BITS
 FIXED_LN2 = 235865763225513294137944142764154484399
 """log 2, in units of 2^-128, rounded down."""
 FIXED_LN2PI = 625397158267482887231032432550145572935
-"""log(2 pi), likewise."""
+"""log(2 pi), in units of 2^-128, rounded down."""
 
 
 def fixed(number: float) -> int:
