@@ -20,7 +20,13 @@ from typing import Any, cast
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
-from dpcompose.errors import DomainError, DPComposeError, EvidenceError, StatementError
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    EvidenceError,
+    StatementError,
+    UnknownScopeError,
+)
 from dpcompose.interop.statement import (
     AttackRisk,
     LedgerEntry,
@@ -186,7 +192,10 @@ def verify(
         checked.append("The digest is the one given.")
     (checked if keys else unchecked).append(_signer(content, stated, keys))
     if ledger is not None:
-        others = _in_ledger(stated, ledger, keys)
+        try:
+            others = _in_ledger(stated, ledger, keys)
+        except UnknownScopeError as error:
+            raise StatementError(f"the ledger lacks its scope ({error})") from None
         checked.append("The ledger has these charges, for these mechanisms.")
         if stated.scope:
             checked.append(f"Nothing else was granted in {stated.scope!r} up to its anchor.")
@@ -229,6 +238,10 @@ def _stated(content: Mapping[str, Any]) -> Statement:
         text_of("name", run.name, empty=True)
         check.times(run.times)
     entries = tuple(LedgerEntry(**entry) for entry in content["entries"])
+    for entry in entries:
+        scope_path(entry.scope)
+        check.count("sequence", entry.sequence, least=1)
+        text_of("hash", entry.hash)
     return Statement(
         runs,
         Adjacency(content["adjacency"]),
