@@ -12,7 +12,7 @@ help:
 	@echo "make check  run the quick tests (TESTS=... names folders or files)"
 	@echo "make test   run all tests"
 	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
-	@echo "make notebook   train on digits within a budget: examples/notebooks, in .venv-notebook (a CPU build of torch; NOTEBOOK=lora or jax_bands: another, in .venv-interop, 1 GB)"
+	@echo "make notebook   train on digits within a budget: examples/notebooks (no GPU; NOTEBOOK=lora or jax_bands: another, 1 GB)"
 	@echo "make lint   check style and types"
 	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
 	@echo "make test-site   build it, and look into what was built"
