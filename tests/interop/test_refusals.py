@@ -21,6 +21,14 @@ from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 import dpcompose.interop.opacus as dp
 from dpcompose import Adjacency
 
+class Statistics(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+    def forward(self, x):
+        self.mean = self.mean + x.sum(0)
+        return x
+
 torch.manual_seed(0)
 records = TensorDataset(torch.randn(60, 4), torch.randint(0, 2, (60,)))
 public = DataLoader(records, batch_size=12)
@@ -174,6 +182,15 @@ CASES = {
         "from_state_dict(state, adjacency=Adjacency.ZERO_OUT)"),
     "a layer that mixes": Case(
         {"plain = ": f"{MIXING}plain = "}, {"plain = ": "model.append(torch.nn.GroupNorm(1, 2))\nplain = "}, "GroupNorm"),
+    "a buffer of statistics": Case(
+        {"model = torch.nn.Sequential(": "model = torch.nn.Sequential(Statistics(), "},
+        {"model = torch.nn.Sequential(": "model = torch.nn.Sequential(torch.nn.GroupNorm(2, 4), "},
+        "a layer without running statistics, such as GroupNorm"),
+    "a head that the private optimizer leaves": Case(
+        {"plain = torch.optim.SGD(model.parameters()": "plain = torch.optim.SGD(model[0].parameters()",
+         BEFORE: f"head = torch.optim.SGD(model._module[1].parameters(), lr=0.1)\n{BEFORE}",
+         "    optimizer.step()": "    optimizer.step()\n    head.step()"}, {},
+        "optimizer.step() of the optimizer that make_private returned"),
     "a loss that mixes": Case(
         {BEFORE: "dp.probe(model, lambda batch: (model(batch[0]) - model(batch[0]).mean(0)).square().mean(),"
          f" (records[:8][0], records[:8][1]))\n{BEFORE}"},

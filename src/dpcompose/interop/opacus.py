@@ -33,8 +33,8 @@ from dpcompose.composition import (
     compose,
 )
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.interop.draws import Draw, Finding, finding, library, probe
-from dpcompose.interop.preflight import PreflightWarning, StepHook, check
+from dpcompose.interop.draws import Draw, Finding, PreflightWarning, finding, library, probe
+from dpcompose.interop.preflight import StepHook, check
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
