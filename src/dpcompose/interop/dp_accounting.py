@@ -137,10 +137,6 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         raise RefusedEventError(event, UnsupportedError(name, error.reason, error.remedy)) from None
 
 
-FEW_PARTS = 8
-"""The largest number of parts of a composition whose recent answers are cached."""
-
-
 class _ExactAccountant:
     """A dp_accounting accountant with certified bounds, a replacement for `PLDAccountant` and
     `RdpAccountant`.
@@ -165,7 +161,7 @@ class _ExactAccountant:
                 "neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}"
             )
         super().__init__(relation)  # pyright: ignore[reportCallIssue]
-        self._total, self._waiting, self._reveals = compose(), list[Composable](), False
+        self._total, self._waiting = compose(), list[Composable]()
         self._known = dict[Any, Composable]()
 
     @property
@@ -203,12 +199,8 @@ class _ExactAccountant:
         repeated, times = event, count
         while isinstance(repeated, self.library.SelfComposedDpEvent):
             repeated, times = repeated.event, times * repeated.count
-        try:
-            if times:
-                self._ledger.compose(repeated, times)
-        except RecursionError:
-            domain = "a tree that the library can compare with the event before"
-            raise DomainError("event", "too deep", domain) from None
+        if times:
+            self._ledger.compose(repeated, times)
         self._add(described, count)
         return self
 
@@ -223,10 +215,7 @@ class _ExactAccountant:
         return _once(self._known, event, partial(read_event, adjacency=self.adjacency))
 
     def _add(self, described: Composable, count: int) -> None:
-        composition = compose(described * count)
-        if composition.parts:
-            self._waiting.append(composition)
-            self._reveals = self._reveals or reveals(composition)
+        self._waiting += [compose(described * count)] if count else []
 
     def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
         """Certified lower and upper ends of epsilon at a delta, or of delta at an epsilon.
@@ -238,23 +227,21 @@ class _ExactAccountant:
             raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
         if epsilon is not None:
             return self.composition.delta(epsilon=epsilon, adjacency=self.adjacency)
-        given = check.probability("delta", delta)
-        few = len(self.composition.parts) <= FEW_PARTS
-        return (_epsilon if few else _epsilon.__wrapped__)(self.composition, given, self.adjacency)
+        return _epsilon(self.composition, check.probability("delta", delta), self.adjacency)
 
     def get_epsilon(self, target_delta: float) -> float:
         """The upper end of epsilon at this delta; infinite if anything was released without
         protection.
         """
         found = self.bound(delta=target_delta).upper
-        return math.inf if self._reveals else found
+        return math.inf if reveals(self.composition) else found
 
     def get_delta(self, target_epsilon: float) -> float:
         """The upper end of delta at this epsilon."""
         return self.bound(epsilon=target_epsilon).upper
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bound:
     """Epsilon at a delta, cached because calibrations repeat questions at both ends and at the
     result of their search.

@@ -471,7 +471,7 @@ Outputs = list[tuple[Any, str, Any]]
 def _outputs(
     module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]], seed: int = 0
 ) -> tuple[Outputs, list[Any]]:
-    """What the layers return, and the buffers afterwards; the module is left as it was."""
+    """The tensors that layers return, and the buffers afterwards; the module is left as it was."""
     outputs: Outputs = []
 
     def add(name: str, layer: Any, _: Any, returned: Any) -> None:

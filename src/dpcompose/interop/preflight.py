@@ -115,7 +115,8 @@ class StepHook(DrawLog):
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
-            draw, self.rows = self._accountant.open_draw, self._augmentations
+            draw = self._accountant.open_draw
+            self.rows = guard.count("augmentations", self._accountant.augmentations, least=1)
             if draw is None:
                 self._say([finding("believed", rate=self._rate)])
             elif sum(counts_of(optimizer)) != draw.size * self.rows:
@@ -134,7 +135,8 @@ class StepHook(DrawLog):
             UnsupportedError: If no bound is proved for the step.
         """
         self.added, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
-        self.rows, reason = self._augmentations, ""
+        self.rows = guard.count("augmentations", self._accountant.augmentations, least=1)
+        reason = ""
         refusal: UnsupportedError | None = None
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
         try:
@@ -189,10 +191,6 @@ class StepHook(DrawLog):
         own = set(map(id, self._module.parameters() if self._optimizer() else ()))
         if any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
             raise finding("without_noise").error
-
-    @property
-    def _augmentations(self) -> int:
-        return guard.count("augmentations", self._accountant.augmentations, least=1)
 
     def _own_randomness(self, optimizer: Any) -> None:
         """Give an optimizer noise of its own, in each process, and its sampler coins of their own;

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, cast
 
 from dpcompose import check
-from dpcompose.composition import Composable, Composition, compose
+from dpcompose.document import checked as decoded
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
@@ -32,6 +32,7 @@ from dpcompose.interop.statement import (
     LedgerEntry,
     Run,
     Statement,
+    charged_composition,
     granted,
     one_line,
     priced,
@@ -192,9 +193,10 @@ def verify(
         checked.append("The digest is the one given.")
     (checked if keys else unchecked).append(_signer(content, stated, keys))
     if ledger is not None:
+        check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
         try:
             others = _in_ledger(stated, ledger, keys)
-        except UnknownScopeError as error:
+        except (DomainError, UnknownScopeError) as error:
             raise StatementError(f"the ledger lacks its scope ({error})") from None
         checked.append("The ledger has these charges, for these mechanisms.")
         if stated.scope:
@@ -232,16 +234,11 @@ def _stated(content: Mapping[str, Any]) -> Statement:
     if content["format"] != FORMAT:
         raise ValueError(f"format {content['format']!r:.60}")
     text_of("producer", content["producer"])
-    runs = tuple(Run(**run) for run in content["runs"])
+    runs = decoded(tuple[Run, ...], content["runs"], name="runs")
     for run in runs:
         parse(run.mechanism)
         text_of("name", run.name, empty=True)
         check.times(run.times)
-    entries = tuple(LedgerEntry(**entry) for entry in content["entries"])
-    for entry in entries:
-        scope_path(entry.scope)
-        check.count("sequence", entry.sequence, least=1)
-        text_of("hash", entry.hash)
     return Statement(
         runs,
         Adjacency(content["adjacency"]),
@@ -251,7 +248,7 @@ def _stated(content: Mapping[str, Any]) -> Statement:
         risk=AttackRisk(**{name: Bound(*ends) for name, ends in content["risk"].items()}),
         unit=text_of("unit", content["unit"]),
         sampling=text_of("sampling", content["sampling"], empty=True),
-        entries=entries,
+        entries=decoded(tuple[LedgerEntry, ...], content["entries"], name="entries"),
         scope=scope_path(content["scope"]) if "scope" in content else "",
         checkpoint=text_of("checkpoint", content.get("checkpoint", ""), empty=True),
         anchor=None if content["anchor"] is None else Anchor.read(content["anchor"]),
@@ -310,7 +307,6 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency,
             or has another in the scope that is stated.
     """
-    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     if bool(stated.entries) == bool(stated.scope):
         raise StatementError(
             "it lists no charges and names no scope, so a ledger cannot confirm it"
@@ -340,14 +336,10 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
             raise StatementError(
                 f"charge {entry.sequence} of {entry.scope!r} is priced under another adjacency"
             )
-    counts = Counter(entry.description.get("mechanism") for entry in charged)
-    texts = {text: times for text, times in counts.items() if isinstance(text, str)}
-    runs = _counted(compose(*(parse(text) * times for text, times in texts.items())))
-    if None in counts or runs != _counted(stated.composition):
-        missing = [
-            f"{what!r}, {times:,} times"
-            for what, times in (runs - _counted(stated.composition)).items()
-        ]
+    runs = charged_composition(charged)
+    if runs is None or runs != stated.composition:
+        left = Counter(dict(runs.parts if runs else ())) - Counter(dict(stated.composition.parts))
+        missing = [f"{what!r}, {times:,} times" for what, times in left.items()]
         left_out = f"; it leaves out {one_line('; '.join(missing[:LISTED]))}" if missing else ""
         raise StatementError(
             f"the mechanisms that were charged are not those that are stated{left_out}"
@@ -388,11 +380,3 @@ def _entry(moment: Moment, stated: LedgerEntry) -> Entry:
 def _what(entry: Entry) -> str:
     amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
     return entry.description.get("mechanism") or amounts
-
-
-def _counted(composition: Composition) -> Counter[Composable]:
-    """How often each part occurs, in whatever order."""
-    parts = Counter[Composable]()
-    for part, times in composition.parts:
-        parts[part] += times
-    return parts
