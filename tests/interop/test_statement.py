@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml as pyyaml
 
+from campaigns import forgeries
 from dpcompose import Adjacency, BlackBox, Gaussian, Laplace, compose
 from dpcompose.account import Account, open_scope
 from dpcompose.errors import (
@@ -575,3 +576,21 @@ def test_latex_escapes_what_acts_and_cites_what_is_listed() -> None:
     assert all(f"{{{key.strip()}," in stated().bibtex for key in keys.split(","))
     assert r"\section*{Privacy}" in found and found.count(r"\begin{itemize}") == 2
     assert stated().epsilon in found and "differentially private" in found
+
+
+def test_forgeries_are_refused_as_the_page_says() -> None:
+    assert forgeries.rows() == 2 * len(forgeries.ROWS) * len(forgeries.VERIFIERS)
+    said = forgeries.campaign(changes=60, seed=11)
+    assert "refused by all" in said and "accepted by ledger, nothing" in said
+    with forgeries.believing(), pytest.raises(forgeries.ForgeryError, match="too small"):
+        forgeries.campaign(changes=60, seed=1)
+
+
+@pytest.mark.parametrize(
+    "change", [{"scope": "nowhere"}, {"scope": 3}, {"sequence": [1]}, {"hash": None}]
+)
+def test_entries_that_no_ledger_can_have_are_refused(change: dict[str, Any]) -> None:
+    content = json.loads(forgeries.office().chosen)
+    content["entries"][0].update(change)
+    with pytest.raises(StatementError):
+        verify(forgeries.digested(content), ledger=forgeries.office().ledger)

@@ -13,19 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from dpcompose.errors import MissingExtraError, UnsupportedError
 from dpcompose.interop.guard import StepKind, TrainingGuard
 
-
-class FlowerStrategy(Protocol):
-    """The attributes of Flower's `Strategy` that are replaced here."""
-
-    configure_train: Callable[..., Any]
-
-
-Strategy = TypeVar("Strategy", bound=FlowerStrategy)
+Strategy = TypeVar("Strategy")
 
 
 class _Guarded:
@@ -138,12 +131,13 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
         UnsupportedError: If the strategy is guarded already, since every round would be charged
             twice.
     """
-    ask = strategy.configure_train
+    guarded: Any = strategy
+    ask = guarded.configure_train
     if isinstance(ask, GuardedRound):
         raise UnsupportedError(
             "a strategy that is guarded", "every round would be charged twice", "Guard it once"
         )
-    strategy.configure_train = GuardedRound(guard, kind, ask)
+    guarded.configure_train = GuardedRound(guard, kind, ask)
     return strategy
 
 

@@ -137,10 +137,6 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         raise RefusedEventError(event, UnsupportedError(name, error.reason, error.remedy)) from None
 
 
-FEW_PARTS = 8
-"""The largest number of parts of a composition whose recent answers are cached."""
-
-
 class _ExactAccountant:
     """A dp_accounting accountant with certified bounds, a replacement for `PLDAccountant` and
     `RdpAccountant`.
@@ -153,6 +149,7 @@ class _ExactAccountant:
     library: ClassVar[Any]
     neighboring_relation: Any
     CompositionErrorDetails: Any
+    _ledger: Any
 
     def __init__(self, neighboring_relation: Any = None) -> None:
         relations = self.library.NeighboringRelation
@@ -164,8 +161,8 @@ class _ExactAccountant:
                 "neighboring_relation", relation, f"NeighboringRelation.{' or .'.join(ADJACENCIES)}"
             )
         super().__init__(relation)  # pyright: ignore[reportCallIssue]
-        self._total, self._waiting, self._reveals = compose(), list[Composable](), False
-        self._events, self._known = list[tuple[Any, int]](), dict[Any, Composable]()
+        self._total, self._waiting = compose(), list[Composable]()
+        self._known = dict[Any, Composable]()
 
     @property
     def adjacency(self) -> Adjacency:
@@ -178,17 +175,6 @@ class _ExactAccountant:
         if self._waiting:
             self._total, self._waiting = compose(self._total, *self._waiting), []
         return self._total
-
-    @property
-    def ledger(self) -> Any:
-        """Everything composed so far, as one dp_accounting event."""
-        events = [
-            self.library.SelfComposedDpEvent(event, n) if n > 1 else event
-            for event, n in self._events
-        ]
-        if len(events) == 1:
-            return events[0]
-        return self.library.ComposedDpEvent(events) if events else self.library.NoOpDpEvent()
 
     def compose(self, event: Any, count: int = 1) -> Self:
         """Add an event that runs `count` times, and return the accountant.
@@ -204,34 +190,32 @@ class _ExactAccountant:
             raise TypeError(f"`event` must be `DpEvent`. Found {type(event)}.")
         count = check.count("count", count, least=1)
         try:
-            self._add(event, count)
+            described = self._read(event)
         except RefusedEventError as refused:
             if isinstance(refused.error, DomainError):
                 raise refused.error from None
             caused = f"{refused.error} [caused by subevent {type(refused.event).__name__}]"
             raise self.library.UnsupportedEventError(caused) from None
-        while isinstance(event, self.library.SelfComposedDpEvent):
-            event, count = event.event, count * event.count
-        if count and not isinstance(event, self.library.NoOpDpEvent):
-            earlier = (
-                self._events.pop()[1] if self._events and _alike(self._events[-1][0], event) else 0
-            )
-            self._events.append((event, earlier + count))
+        repeated, times = event, count
+        while isinstance(repeated, self.library.SelfComposedDpEvent):
+            repeated, times = repeated.event, times * repeated.count
+        if times:
+            self._ledger.compose(repeated, times)
+        self._add(described, count)
         return self
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         try:
-            self._add(event, count if do_compose else 0)
+            self._add(self._read(event), count if do_compose else 0)
         except RefusedEventError as refused:
             return self.CompositionErrorDetails(refused.event, str(refused.error))
         return None
 
-    def _add(self, event: Any, count: int) -> None:
-        described = _once(self._known, event, partial(read_event, adjacency=self.adjacency))
-        composition = compose(described * count)
-        if composition.parts:
-            self._waiting.append(composition)
-            self._reveals = self._reveals or reveals(composition)
+    def _read(self, event: Any) -> Composable:
+        return _once(self._known, event, partial(read_event, adjacency=self.adjacency))
+
+    def _add(self, described: Composable, count: int) -> None:
+        self._waiting += [compose(described * count)] if count else []
 
     def bound(self, *, delta: float | None = None, epsilon: float | None = None) -> Bound:
         """Certified lower and upper ends of epsilon at a delta, or of delta at an epsilon.
@@ -243,35 +227,26 @@ class _ExactAccountant:
             raise DomainError("delta, epsilon", (delta, epsilon), "one of the two")
         if epsilon is not None:
             return self.composition.delta(epsilon=epsilon, adjacency=self.adjacency)
-        given = check.probability("delta", delta)
-        few = len(self.composition.parts) <= FEW_PARTS
-        return (_epsilon if few else _epsilon.__wrapped__)(self.composition, given, self.adjacency)
+        return _epsilon(self.composition, check.probability("delta", delta), self.adjacency)
 
     def get_epsilon(self, target_delta: float) -> float:
         """The upper end of epsilon at this delta; infinite if anything was released without
         protection.
         """
         found = self.bound(delta=target_delta).upper
-        return math.inf if self._reveals else found
+        return math.inf if reveals(self.composition) else found
 
     def get_delta(self, target_epsilon: float) -> float:
         """The upper end of delta at this epsilon."""
         return self.bound(epsilon=target_epsilon).upper
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bound:
     """Epsilon at a delta, cached because calibrations repeat questions at both ends and at the
     result of their search.
     """
     return composition.epsilon(delta=delta, adjacency=adjacency)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    try:
-        return one is other or bool(one == other)
-    except RecursionError:  # trees as deep as these are kept apart
-        return False
 
 
 @cache

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import secrets
 import tomllib
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,6 +66,16 @@ def finding(key: str, **values: Any) -> Finding:
     row = _findings()[key]
     texts = {name: row[name].format(**values) for name in ("name", "reason", "line")}
     return Finding(**texts, refused=row.get("refused", False))
+
+
+class PreflightWarning(UserWarning):
+    """The data loader and the accountant disagree, or may disagree."""
+
+
+def warn(findings: list[Finding]) -> None:
+    """Issue each finding as a warning."""
+    for each in findings:
+        warnings.warn(str(each), PreflightWarning, stacklevel=4)
 
 
 @dataclass(frozen=True)
@@ -378,7 +389,8 @@ def forward_probe(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]
         False if the batch has fewer than two records, and shows nothing.
 
     Raises:
-        UnsupportedError: If it depends on them; the error has the name of the layer.
+        UnsupportedError: If it depends on them, or a buffer takes in the data; the error has the
+            name of the layer.
     """
     torch = library("torch")
     sizes = [each.shape[dim] for each in _tensors((arguments, named)) if each.dim() > dim]
@@ -386,13 +398,20 @@ def forward_probe(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]
         return False
     inputs, middle = (arguments, named), sizes[0] // 2
     with torch.no_grad():
-        whole = _outputs(module, inputs)
+        whole, states = _outputs(module, inputs)[0], list[list[Any]]()
         for rows in (slice(None, middle), slice(middle, None)):
-            half = _half(inputs, sizes[0], rows, dim)
-            pairs = list(zip(whole, _outputs(module, half), strict=False))
+            half, buffers = _outputs(module, _half(inputs, sizes[0], rows, dim))
+            states.append(buffers)
+            pairs = list(zip(whole, half, strict=False))
             moved = [one for one, other in pairs if _moved(one[2], other[2], rows, dim)]
-            if any(layer is module for layer, _, _ in moved) and not _is_random(module, inputs):
-                raise finding("mixing_model", layer=moved[0][1]).error
+            if any(layer is module for layer, _, _ in moved):
+                if not _is_random(module, inputs):
+                    raise finding("mixing_model", layer=moved[0][1]).error
+                warn([finding("random_model")])
+                break
+        for (name, _), *both in zip(module.named_buffers(), *states, strict=False):
+            if not both[0].equal(both[-1]):
+                raise finding("raw_buffer", layer=name).error
     return True
 
 
@@ -449,7 +468,10 @@ Outputs = list[tuple[Any, str, Any]]
 """Layers with their names and a tensor that they return, in the order in which they end."""
 
 
-def _outputs(module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]], seed: int = 0) -> Outputs:
+def _outputs(
+    module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]], seed: int = 0
+) -> tuple[Outputs, list[Any]]:
+    """The tensors that layers return, and the buffers afterwards; the module is left as it was."""
     outputs: Outputs = []
 
     def add(name: str, layer: Any, _: Any, returned: Any) -> None:
@@ -462,15 +484,15 @@ def _outputs(module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]], seed: 
     try:
         with _as_trained(module, seed):
             module(*inputs[0], **inputs[1])
+            return outputs, [each.clone() for each in module.buffers()]
     finally:
         for hook in hooks:
             hook.remove()
-    return outputs
 
 
 def _is_random(module: Any, inputs: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
     """Whether the model returns something else with other random numbers: nothing is shown then."""
-    runs = [[each for _, _, each in _outputs(module, inputs, seed)] for seed in (0, 1)]
+    runs = [[each for _, _, each in _outputs(module, inputs, seed)[0]] for seed in (0, 1)]
     return any(not one.equal(other) for one, other in zip(*runs, strict=False))
 
 
@@ -483,7 +505,11 @@ def _as_trained(module: Any, seed: int = 0) -> Generator[None]:
         for layer in module.modules()
         if "dropout" in type(layer).__name__.lower() and layer.training
     ]
-    buffers = [(each, each.clone()) for each in module.buffers()]
+    buffers = [
+        (layer._buffers, name, each, each.clone())
+        for layer in module.modules()
+        for name, each in layer.named_buffers(recurse=False)
+    ]
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for layer in drops:
@@ -493,8 +519,9 @@ def _as_trained(module: Any, seed: int = 0) -> Generator[None]:
         finally:
             for layer in drops:
                 layer.train()
-            for each, before in buffers:
+            for own, name, each, before in buffers:
                 each.data.copy_(before)
+                own[name] = each
 
 
 def _moved(whole: Any, part: Any, rows: slice, dim: int) -> bool:

@@ -44,7 +44,7 @@ from dpcompose.mechanisms import (
     arguments_of,
     kinds,
 )
-from dpcompose.values import UNIT_ROUNDOFF, Adjacency, down, up
+from dpcompose.values import UNIT_ROUNDOFF, Adjacency, double_below, down, up
 
 RELATIONS = {
     Adjacency.ADD_REMOVE: "ADD_OR_REMOVE_ONE",
@@ -109,8 +109,7 @@ def require_adjacency(adjacency: Adjacency, *covered: Adjacency, why: str) -> No
 
 def quotient_below(numerator: float, denominator: float) -> float:
     """The quotient of two floats, rounded down."""
-    found = numerator / denominator
-    return found if Fraction(found) * Fraction(denominator) <= Fraction(numerator) else down(found)
+    return double_below(Fraction(numerator) / Fraction(denominator))
 
 
 def _noise(kind: Callable[[float], Composable]) -> Callable[[Any, Adjacency], Composable]:
@@ -236,12 +235,11 @@ def _everything(event: Any, adjacency: Adjacency) -> Composable:
     return non_private(adjacency)
 
 
-def _unsupported(event: Any, adjacency: Adjacency) -> Composable:
-    raise UnsupportedError(
-        "",
-        "this event states that its mechanism has no description",
-        "Replace it with what is known",
-    )
+def _refused(reason: str, remedy: str) -> Read:
+    def read(event: Any, adjacency: Adjacency, *inner: Composition) -> Composable:
+        raise UnsupportedError("", reason, remedy)
+
+    return read
 
 
 _ADDITIVE = (Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, MixtureOfGaussians, Sampled)
@@ -296,13 +294,6 @@ def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -
             "", f"no pair is known for {inner!r} on a batch of fixed size", "One Gaussian has one"
         )
     return FixedSizeSample(part.sigma, records=records, batch=batch)
-
-
-def _with_replacement(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
-    check.count("source_dataset_size", event.source_dataset_size, least=1)
-    check.count("sample_size", event.sample_size)
-    reason = "no pair is known for a batch that may hold a record several times"
-    raise UnsupportedError("", reason, "Draw without replacement, or a Poisson sample")
 
 
 def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
@@ -437,7 +428,8 @@ _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
     "NoOpDpEvent": EventRow("", _nothing, {GaussianDP: _write_nothing}),
     "NonPrivateDpEvent": EventRow("", _everything, {BlackBox: _write_everything}),
-    "UnsupportedDpEvent": EventRow("", _unsupported),
+    "UnsupportedDpEvent": EventRow(
+        "", _refused("this event states that its mechanism has no description", "Replace it with what is known")),
     "GaussianDpEvent": EventRow(
         "noise_multiplier", _noise(Gaussian), {Gaussian: _multiplier, GaussianDP: _multiplier_of_mu}),
     "LaplaceDpEvent": EventRow("noise_multiplier", _noise(Laplace), {Laplace: _multiplier}),
@@ -464,7 +456,9 @@ EVENTS: dict[str, EventRow] = _declared_rows() | {
                             "truncated_batch_size": "batch", "noise_multiplier": "sigma"}},
         (Adjacency.ADD_REMOVE,), "how full a batch is depends on the record"),
     "PoissonSampledDpEvent": EventRow("sampling_probability event", _poisson, {Sampled: _write_sample}),
-    "SampledWithReplacementDpEvent": EventRow(_SIZES, _with_replacement),
+    "SampledWithReplacementDpEvent": EventRow(
+        _SIZES, _refused("no pair is known for a batch that may hold a record several times",
+                         "Draw without replacement, or a Poisson sample")),
     "SampledWithoutReplacementDpEvent": EventRow(
         _SIZES, _without_replacement, {FixedSizeSample: _write_batch},
         (Adjacency.REPLACE,), "how a batch is drawn depends on the number of records"),

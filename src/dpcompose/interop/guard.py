@@ -159,7 +159,6 @@ class TrainingGuard:
         self._plans: list[_Plan] = []
         self._read = 0
         self._charges: list[tuple[Composable, int]] = []
-        self._mechanisms: dict[str, Composable] = {}
         self._unredeemed: list[tuple[str, Receipt]] = []
         self._account: Account | None = None
         try:
@@ -451,7 +450,7 @@ class TrainingGuard:
             reason = f"charge {entry.sequence} names no mechanism to be read back"
             remedy = "Read the amounts that were charged"
             raise UnsupportedError(f"the epsilon of {self.scope!r}", reason, remedy)
-        return self._mechanisms.get(text) or self._mechanisms.setdefault(text, parse(text))
+        return _parsed(text)
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
         """The mechanism and the delta of a step; DomainError if the arguments describe none.
@@ -546,6 +545,7 @@ def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedEr
 
 
 _menu_of_one = lru_cache(maxsize=16)(MenuFilter.for_kind)
+_parsed = lru_cache(maxsize=4096)(parse)
 
 
 @lru_cache(maxsize=16)

@@ -126,9 +126,9 @@ def import_plan(
         UnsupportedError: If something in it has no certified mechanism under the adjacency, or no
             place in a plan.
     """
-    document = _loaded(path_of("path", path))
+    file = path_of("path", path)
     try:
-        composition = _composition(path, document, adjacency)
+        composition = _composition(path, _loaded(file), adjacency)
         return plan_of(composition, adjacency=adjacency, question=question)
     except DomainError as error:
         expected = f"{error.domain} {error.remedy}".rstrip()
@@ -164,8 +164,6 @@ def _loaded(path: Path) -> Mapping[str, Any]:
         expected = "a JSON object"
     except OSError as error:
         expected = f"a document that can be read ({error.strerror})"
-    except RecursionError:
-        expected = "JSON that is not nested so deeply"
     except ValueError as error:
         expected = f"JSON of at most {LARGEST_FILE:,} bytes: {error}"
     raise _refused(path, expected)

@@ -33,8 +33,8 @@ from dpcompose.composition import (
     compose,
 )
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
-from dpcompose.interop.draws import Draw, Finding, finding, library, probe
-from dpcompose.interop.preflight import PreflightWarning, StepHook, check
+from dpcompose.interop.draws import Draw, Finding, PreflightWarning, finding, library, probe
+from dpcompose.interop.preflight import StepHook, check
 from dpcompose.mechanisms import BlackBox, Gaussian, ShuffledEpochs
 from dpcompose.values import Adjacency, Bound
 
@@ -194,15 +194,9 @@ __all__ = [
 
 NAME = "dpcompose"
 MOST_NOISE = 1e6
-_PRECISION = {"eps_error", "delta_error", "alphas", "epsilon_tolerance"}
-_ADAPTIVE = {
-    "target_unclipped_quantile",
-    "clipbound_learning_rate",
-    "max_clipbound",
-    "min_clipbound",
-    "unclipped_num_std",
-}
-_CLIPPING = {"normalize_clipping", "optim_args", "rand_on_empty"}
+_WITHOUT_EFFECT = (
+    "eps_error delta_error alphas epsilon_tolerance normalize_clipping optim_args rand_on_empty"
+)
 _SAMPLING = {"poisson", "poisson_sampling"}
 _POISSON = "Ask dpcompose.mechanisms.ShuffledEpochs(sigma, steps=len(loader)) * epochs under Adjacency.ZERO_OUT"
 
@@ -332,9 +326,11 @@ class _Accounting:
         if not (self._in_use or self.history):
             raise finding("unused").error
         for name, value in options.items():
-            if name in _ADAPTIVE or (name == "rand_on_empty" and value):
-                raise finding("rand_on_empty" if name == "rand_on_empty" else "adaptive").error
-            if name not in _PRECISION | _CLIPPING and (name not in _SAMPLING or value is not True):
+            if "clipbound" in name or "unclipped" in name:
+                raise finding("adaptive").error
+            if name == "rand_on_empty" and value:
+                raise finding("rand_on_empty").error
+            if name not in _WITHOUT_EFFECT.split() and (name not in _SAMPLING or value is not True):
                 reason = "no number of a history of Poisson samples depends on it, or none is known"
                 raise UnsupportedError(
                     f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else ""
@@ -390,9 +386,7 @@ class _Accounting:
             if self.adjacency is Adjacency.ZERO_OUT:
                 adjacency = self.adjacency
         self._runs, self.adjacency = runs | self._runs, adjacency
-        self.history = [
-            (phase.noise_multiplier, phase.sample_rate, phase.steps) for phase in history
-        ]
+        self.history = [(noise, rate, steps) for noise, rate, steps in history]
 
 
 def _locals(frame: FrameType | None, function: str, back: int) -> Mapping[str, Any]:

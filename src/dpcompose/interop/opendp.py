@@ -33,13 +33,8 @@ from dpcompose.values import Adjacency, rounded_up, up
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
 BY_METRIC = {
-    f"{name}Distance": adjacency
-    for adjacency, names in (
-        (ADD_REMOVE, "Symmetric InsertDelete SymmetricId"),
-        (REPLACE, "ChangeOne Hamming ChangeOneId Discrete"),
-    )
-    for name in names.split()
-}
+    f"{name}Distance": ADD_REMOVE for name in ("Symmetric", "InsertDelete", "SymmetricId")
+} | {f"{name}Distance": REPLACE for name in ("ChangeOne", "Hamming", "ChangeOneId", "Discrete")}
 """The adjacency of each dataset metric; metrics of sensitivities have none."""
 FARTHEST, NEGLIGIBLE, POINTS = 600.0, 1e-30, 1024
 Reading = Callable[[Any, float, Adjacency], Composable]

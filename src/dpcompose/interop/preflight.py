@@ -10,13 +10,13 @@ the rate, since a record moves the sum by at most k and is in none of the draws 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from typing import Any
 from weakref import WeakSet
 
+from dpcompose import check as guard
 from dpcompose.errors import UnsupportedError
 from dpcompose.interop.draws import (
     DrawLog,
@@ -28,15 +28,12 @@ from dpcompose.interop.draws import (
     layers_of,
     library,
     replace_method,
+    warn,
 )
 from dpcompose.mechanisms import ShuffledEpochs
 from dpcompose.values import Adjacency, down
 
 _DELTA = 1e-5
-
-
-class PreflightWarning(UserWarning):
-    """The data loader and the accountant disagree, or may disagree."""
 
 
 def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Finding, ...]:
@@ -61,7 +58,7 @@ def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Find
         found.append(finding("accumulation", draws=len(counts_of(optimizer))))
     found += _of_options(optimizer, data_loader)
     found += _of_optimizers(data_loader.dataset)
-    _warn(found)
+    warn(found)
     return tuple(found)
 
 
@@ -118,7 +115,8 @@ class StepHook(DrawLog):
     def __call__(self, optimizer: Any) -> None:
         """Charge a step of an optimizer whose loader is unknown; otherwise `pre_step` charges it."""
         if self._loader is None:
-            draw, self.rows = self._accountant.open_draw, self._accountant.augmentations
+            draw = self._accountant.open_draw
+            self.rows = guard.count("augmentations", self._accountant.augmentations, least=1)
             if draw is None:
                 self._say([finding("believed", rate=self._rate)])
             elif sum(counts_of(optimizer)) != draw.size * self.rows:
@@ -137,7 +135,8 @@ class StepHook(DrawLog):
             UnsupportedError: If no bound is proved for the step.
         """
         self.added, counts = float(optimizer.noise_multiplier), counts_of(optimizer)
-        self.rows, reason = self._accountant.augmentations, ""
+        self.rows = guard.count("augmentations", self._accountant.augmentations, least=1)
+        reason = ""
         refusal: UnsupportedError | None = None
         adds_noise = not optimizer._check_skip_next_step(pop_next=False)
         try:
@@ -178,15 +177,19 @@ class StepHook(DrawLog):
         self._released = released
         return released
 
-    def require_noise(self, optimizer: Any) -> None:
-        """Raise UnsupportedError before a step of an optimizer that would change this optimizer's
-        parameters by gradients without its noise.
-        """
+    def releases(self, optimizer: Any) -> bool:
+        """Whether an optimizer is the one that Opacus wraps here, about to step on gradients with noise."""
         private = self._optimizer()
-        own = set(map(id, () if private is None else private.params))
-        if private is not None and self._released and optimizer is private.original_optimizer:
-            self._released = False
-        elif any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
+        taken = self._released and private is not None and optimizer is private.original_optimizer
+        self._released &= not taken
+        return taken
+
+    def require_noise(self, optimizer: Any) -> None:
+        """Raise UnsupportedError before a step that would change parameters of this model by
+        gradients without noise, also parameters that the private optimizer leaves alone.
+        """
+        own = set(map(id, self._module.parameters() if self._optimizer() else ()))
+        if any(id(each) in own for group in optimizer.param_groups for each in group["params"]):
             raise finding("without_noise").error
 
     def _own_randomness(self, optimizer: Any) -> None:
@@ -230,8 +233,10 @@ class StepHook(DrawLog):
 
     def _is_own(self, optimizer: Any) -> bool:
         """Whether noise comes from the generator of this process, in the state that it left."""
-        if self._accountant.deterministic or optimizer.secure_mode:
+        if self._accountant.deterministic:
             return True
+        if self._engine.secure_mode:
+            return optimizer.generator is self._engine.secure_rng
         if self._process != os.getpid():
             self._own_randomness(optimizer)
         return self._noise is not None and self._noise.is_still(optimizer.generator)
@@ -305,7 +310,7 @@ class StepHook(DrawLog):
     def _say(self, findings: list[Finding]) -> None:
         new = [each for each in findings if each.name not in self._said]
         self._said |= {"looked", *(each.name for each in new)}
-        _warn(new)
+        warn(new)
         self._refused = next((each for each in new if each.refused), self._refused)
 
     def _charge_step(self, noise: float) -> None:
@@ -391,8 +396,10 @@ def _watch_steps() -> None:
 
 
 def _before_step(optimizer: Any, arguments: Any, named: Any) -> None:
-    for hook in list(HOOKS):
-        hook.require_noise(optimizer)
+    hooks = list(HOOKS)
+    if not any(hook.releases(optimizer) for hook in hooks):
+        for hook in hooks:
+            hook.require_noise(optimizer)
 
 
 def _shared(noise: float, times: int) -> float:
@@ -473,8 +480,3 @@ def _of_options(optimizer: Any, loader: Any) -> Iterator[Finding]:
     filling: Any = attributes(library("opacus.data_loader")).get("CollateFnWithEmpty", ())
     if isinstance(loader.collate_fn, filling) and loader.collate_fn.rand_on_empty:
         yield finding("rand_on_empty")
-
-
-def _warn(findings: list[Finding]) -> None:
-    for each in findings:
-        warnings.warn(str(each), PreflightWarning, stacklevel=4)

@@ -19,13 +19,20 @@ from itertools import chain
 from typing import Any, cast
 
 from dpcompose import check
-from dpcompose.composition import Composable, Composition, compose
-from dpcompose.errors import DomainError, DPComposeError, EvidenceError, StatementError
+from dpcompose.document import checked as decoded
+from dpcompose.errors import (
+    DomainError,
+    DPComposeError,
+    EvidenceError,
+    StatementError,
+    UnknownScopeError,
+)
 from dpcompose.interop.statement import (
     AttackRisk,
     LedgerEntry,
     Run,
     Statement,
+    charged_composition,
     granted,
     one_line,
     priced,
@@ -186,7 +193,11 @@ def verify(
         checked.append("The digest is the one given.")
     (checked if keys else unchecked).append(_signer(content, stated, keys))
     if ledger is not None:
-        others = _in_ledger(stated, ledger, keys)
+        check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
+        try:
+            others = _in_ledger(stated, ledger, keys)
+        except (DomainError, UnknownScopeError) as error:
+            raise StatementError(f"the ledger lacks its scope ({error})") from None
         checked.append("The ledger has these charges, for these mechanisms.")
         if stated.scope:
             checked.append(f"Nothing else was granted in {stated.scope!r} up to its anchor.")
@@ -223,12 +234,11 @@ def _stated(content: Mapping[str, Any]) -> Statement:
     if content["format"] != FORMAT:
         raise ValueError(f"format {content['format']!r:.60}")
     text_of("producer", content["producer"])
-    runs = tuple(Run(**run) for run in content["runs"])
+    runs = decoded(tuple[Run, ...], content["runs"], name="runs")
     for run in runs:
         parse(run.mechanism)
         text_of("name", run.name, empty=True)
         check.times(run.times)
-    entries = tuple(LedgerEntry(**entry) for entry in content["entries"])
     return Statement(
         runs,
         Adjacency(content["adjacency"]),
@@ -238,7 +248,7 @@ def _stated(content: Mapping[str, Any]) -> Statement:
         risk=AttackRisk(**{name: Bound(*ends) for name, ends in content["risk"].items()}),
         unit=text_of("unit", content["unit"]),
         sampling=text_of("sampling", content["sampling"], empty=True),
-        entries=entries,
+        entries=decoded(tuple[LedgerEntry, ...], content["entries"], name="entries"),
         scope=scope_path(content["scope"]) if "scope" in content else "",
         checkpoint=text_of("checkpoint", content.get("checkpoint", ""), empty=True),
         anchor=None if content["anchor"] is None else Anchor.read(content["anchor"]),
@@ -297,7 +307,6 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         StatementError: If the ledger lacks a charge, or has it for another mechanism or adjacency,
             or has another in the scope that is stated.
     """
-    check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     if bool(stated.entries) == bool(stated.scope):
         raise StatementError(
             "it lists no charges and names no scope, so a ledger cannot confirm it"
@@ -327,14 +336,10 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
             raise StatementError(
                 f"charge {entry.sequence} of {entry.scope!r} is priced under another adjacency"
             )
-    counts = Counter(entry.description.get("mechanism") for entry in charged)
-    texts = {text: times for text, times in counts.items() if isinstance(text, str)}
-    runs = _counted(compose(*(parse(text) * times for text, times in texts.items())))
-    if None in counts or runs != _counted(stated.composition):
-        missing = [
-            f"{what!r}, {times:,} times"
-            for what, times in (runs - _counted(stated.composition)).items()
-        ]
+    runs = charged_composition(charged)
+    if runs is None or runs != stated.composition:
+        left = Counter(dict(runs.parts if runs else ())) - Counter(dict(stated.composition.parts))
+        missing = [f"{what!r}, {times:,} times" for what, times in left.items()]
         left_out = f"; it leaves out {one_line('; '.join(missing[:LISTED]))}" if missing else ""
         raise StatementError(
             f"the mechanisms that were charged are not those that are stated{left_out}"
@@ -375,11 +380,3 @@ def _entry(moment: Moment, stated: LedgerEntry) -> Entry:
 def _what(entry: Entry) -> str:
     amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
     return entry.description.get("mechanism") or amounts
-
-
-def _counted(composition: Composition) -> Counter[Composable]:
-    """How often each part occurs, in whatever order."""
-    parts = Counter[Composable]()
-    for part, times in composition.parts:
-        parts[part] += times
-    return parts

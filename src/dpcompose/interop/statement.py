@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
@@ -305,6 +305,14 @@ def _composed(runs: Sequence[Run]) -> Composition:
     return compose(*(parse(run.mechanism) * run.times for run in runs))
 
 
+def charged_composition(charges: Sequence[Entry]) -> Composition | None:
+    """The composition of charges, as their entries say; None if one of them names no mechanism."""
+    counts = Counter(entry.description.get("mechanism") for entry in charges)
+    if None in counts:
+        return None
+    return compose(*(parse(text) * times for text, times in counts.items()))
+
+
 def granted(moment: Moment, scope: str, *, last: int | None = None) -> Iterator[Entry]:
     """The charges that were granted at or below a scope, up to an entry of its chain."""
     for entry in moment.entries(root_of(scope)):
@@ -344,19 +352,19 @@ def scope_statement(
     check.kind("ledger", ledger, Ledger, "a Ledger, such as Ledger.open('sqlite:ledger.db')")
     with ledger.moment() as moment:
         moment.balance(scope)
-        charges = [entry.description for entry in granted(moment, scope)]
+        charges = [*granted(moment, scope)]
         root = root_of(scope)
         anchor = moment.anchor().of_root(root)
         note = "" if key is None else Checkpoint.sign(moment.snapshot, root, key).note
-    texts = [each.get("mechanism") for each in charges]
-    under = {each.get("adjacency") for each in charges}
-    if not texts or None in texts or len(under) > 1:
+    total, under = (
+        charged_composition(charges),
+        {each.description.get("adjacency") for each in charges},
+    )
+    if not charges or total is None or len(under) > 1:
         reason = (
             "nothing was granted, or a charge names no mechanism, or two name other adjacencies"
         )
         raise UnsupportedError(f"a statement about {scope!r}", reason, "State its parts")
-    counts = Counter(cast("list[str]", texts))
-    total = compose(*(parse(text) * times for text, times in counts.items()))
     stated = statement(
         total, unit=unit, delta=delta, sampling=sampling, records=records, adjacency=Adjacency(under.pop()),
         anchor=anchor,
