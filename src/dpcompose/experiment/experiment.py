@@ -6,13 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from dpcompose import check
 from dpcompose.adaptive import Filter, Number
-from dpcompose.composition import Comparison, Composable, Composition, Profile, compose, one_of
+from dpcompose.composition import (
+    Comparison,
+    Composable,
+    Composition,
+    Options,
+    Profile,
+    compose,
+    one_of,
+)
 from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
@@ -24,15 +32,6 @@ from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 _REMEDY = (
     "A certificate belongs to its game: make an Experiment with the other one, or ask `rounds`"
 )
-
-
-class Options(TypedDict, total=False):
-    """The further arguments of a question about a composition: see `Composable.delta`."""
-
-    adjacency: Adjacency | None
-    orientation: Orientation | None
-    tolerance: float
-    proof: bool
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Certified:
         for name, own in game.items():
             if options.get(name) is not None and options.get(name) is not own:
                 raise DomainError(name, options.get(name), f"{own}, that of the game", _REMEDY)
-        return options | game
+        return {**options, **game}
 
 
 def _promised(filter: Filter | None, rounds: Bound, says: Callable[[Filter], float]) -> Bound:
