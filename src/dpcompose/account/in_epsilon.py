@@ -31,10 +31,14 @@ def both_in_epsilon(
         before: What was spent when so much was left, if it is known: what a menu leaves depends on it.
     """
     own = filter if isinstance(filter, Filter) else from_description(filter)
-    delta = float(Fraction(target[1]))
+    delta, whole = float(Fraction(target[1])), left.get("epsilon")
     spent = own.epsilon_of(_fractions(amounts), delta=delta)
     taken = _fractions({} if before is None else before)
-    remaining = own.epsilon_of(_fractions(left), delta=delta, left=True, spent=taken)
+    # The pure theorem alone leaves all of the target: the others leave no more, and would be slow to read.
+    if whole is not None and whole.fraction >= Fraction(target[0]):
+        remaining = float(target[0])
+    else:
+        remaining = own.epsilon_of(_fractions(left), delta=delta, left=True, spent=taken)
     if spent is None or remaining is None:
         return None
     return spent, _whole(remaining, float(target[0]))
