@@ -11,14 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import check, notebook
-from dpcompose.account.in_epsilon import both_in_epsilon
 from dpcompose.account.scope import (
     ScopeBudget,
     adjacency_of,
     as_mapping,
     chain,
 )
-from dpcompose.account.target import NumericLiteral, exact
+from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact
 from dpcompose.adaptive import Budget, known_pure, label, times_within
 from dpcompose.errors import (
     DomainError,

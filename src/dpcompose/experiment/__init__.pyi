@@ -17,13 +17,14 @@ from .measured import (
     Tally as Tally,
     Views as Views,
 )
-from .query import (
+from .round import (
     Database as Database,
     Holds as Holds,
     Query as Query,
+    Round as Round,
+    States as States,
     about_bob as about_bob,
     count as count,
 )
-from .round import Round as Round, States as States
 from .solved import Solved as Solved
 from .summary import Summary as Summary, summarize as summarize

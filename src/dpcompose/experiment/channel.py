@@ -161,7 +161,7 @@ class FiniteChannel(Channel):
     @cached_property
     def _losses(self) -> Reals:
         with localcontext(Context(prec=DIGITS)):
-            return np.array([_log_ratio(outcome.zero, outcome.one) for outcome in self.all])
+            return np.array([log_ratio(outcome.zero, outcome.one) for outcome in self.all])
 
     @cached_property
     def _edges(self) -> dict[World, Reals]:
@@ -179,7 +179,8 @@ def finite(zero: Sequence[Decimal], one: Sequence[Decimal]) -> FiniteChannel:
     )
 
 
-def _log_ratio(p: Decimal, q: Decimal) -> float:
+def log_ratio(p: Decimal, q: Decimal) -> float:
+    """ln p / q of two probabilities, in the digits of the context."""
     if p == q:
         return 0.0
     return float("inf") if q == 0 else float("-inf") if p == 0 else float((p / q).ln())
