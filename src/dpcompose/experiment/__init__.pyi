@@ -9,7 +9,12 @@ from .adversaries import (
     Wanderer as Wanderer,
 )
 from .channel import Channel as Channel, Outcome as Outcome, World as World
-from .experiment import Certified as Certified, Experiment as Experiment
+from .experiment import (
+    Certified as Certified,
+    Experiment as Experiment,
+    Summary as Summary,
+    summarize as summarize,
+)
 from .measured import (
     Limits as Limits,
     Measured as Measured,
@@ -27,4 +32,3 @@ from .round import (
     count as count,
 )
 from .solved import Solved as Solved
-from .summary import Summary as Summary, summarize as summarize
