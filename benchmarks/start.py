@@ -42,6 +42,7 @@ RUNS: dict[str, tuple[list[str], float | None]] = {
     "import dpcompose": (["-c", "import dpcompose"], 3),
     "dpcompose --version": ([*COMMAND, "--version"], 8),
     "dpcompose ledger show": ([*COMMAND, "ledger", "show"], 25),
+    "dpcompose ledger show BUDGET": ([*COMMAND, "ledger", "show", "fresh"], 25),
     "dpcompose ledger log": ([*COMMAND, "ledger", "log", "city"], 25),
     "dpcompose ledger charge AMOUNTS": (
         [*COMMAND, "ledger", "charge", "city", "--cost", "epsilon=0.001", "--key", "KEY"],
@@ -62,6 +63,7 @@ SET_UP = [
     "ledger init",
     "ledger scope city --cap epsilon=1000",
     "ledger scope budget --filter concentrated --parameter rho=1000 --parameter delta=0",
+    "ledger scope fresh --epsilon 1 --delta 1e-6",
 ]
 
 

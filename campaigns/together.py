@@ -4,6 +4,7 @@ Two processes charge each of N random budgets of one ledger, each until it is re
 one filter grants. N random filters for records are charged random prices: what every record pays, added up as
 fractions, stays within its limit, and nobody drops out who could pay. N adversaries spend the budgets of several
 curators, in whichever order the answers suggest: solved exactly, none reaches more than the total of the budgets.
+Controls: records whose filter forgets the rounds before, and the total of one curator fewer; both must be caught.
 """
 
 from __future__ import annotations
@@ -102,20 +103,22 @@ def processes(budgets: int) -> int:
 
 def individual(filters: int) -> int:
     """Filters for records: how many let a record pay above its limit, or drop out while it could pay."""
-    rng, wrong = np.random.default_rng(5), 0
+    rng, wrong, caught = np.random.default_rng(5), 0, 0
     for number in range(filters):
         name = ("pure", "zcdp", "renyi", "gaussian")[number % 4]
         limit = float(f"{10 ** rng.uniform(-3, 3):.3g}")
         filter = Budget.limited(name, limit, order=8.0 if name == "renyi" else 0.0)
         person, count = IndividualFilter(filter), 40
         whole = next(iter(filter.limits.values()))
-        records, paid = person.start(count), [Fraction(0)] * count
+        records, paid, forgotten = person.start(count), [Fraction(0)] * count, np.zeros(count)
         for _ in range(30):
             prices = float(whole) * rng.choice([0.01, 0.1, 0.5, 1.0]) * rng.random(count)
             # Some spend all that is left, as far as a double can say it.
             prices = np.where(
                 rng.random(count) < 0.2, [float(whole - each) for each in paid], prices
             )
+            _, again = person.step(person.start(count), prices=prices)
+            forgotten += np.where(again.answer(lambda mask: mask), prices, 0.0)
             records, round = person.step(records, prices=prices)
             active = round.answer(lambda mask: mask)
             for index in range(count):
@@ -125,8 +128,11 @@ def individual(filters: int) -> int:
                 wrong += bool(active[index]) and after > whole
                 wrong += not active[index] and fits
                 paid[index] = after if active[index] else paid[index]
-    print(f"{filters} filters of 40 records and 30 rounds; {wrong} records treated wrongly")
-    return wrong
+        caught += bool(np.any(forgotten > float(whole) * (1 + 1e-9)))
+    print(
+        f"{filters} filters of 40 records and 30 rounds; {wrong} records treated wrongly; control: {caught} caught"
+    )
+    return wrong + (not caught)
 
 
 def _leaves(rng: np.random.Generator, left: list[float], rounds: int) -> list[tuple[float, float]]:
@@ -148,7 +154,7 @@ def _leaves(rng: np.random.Generator, left: list[float], rounds: int) -> list[tu
 
 def curators(games: int) -> int:
     """Curators who do not talk: how many adversaries reach more than the total of their budgets."""
-    rng, wrong, largest = np.random.default_rng(6), 0, 0.0
+    rng, wrong, largest, caught = np.random.default_rng(6), 0, 0.0, 0
     for _ in range(games):
         count, epsilon = int(rng.integers(2, 5)), float(f"{rng.uniform(0.1, 1.5):.3g}")
         total = Curators(count, filter=Budget(epsilon))
@@ -158,10 +164,14 @@ def curators(games: int) -> int:
             reached = sum(p * max(0.0, -math.expm1(end - loss)) for p, loss in leaves)
             wrong += reached > delta * (1 + 1e-9)
             largest = max(largest, reached / delta)
+            fewer = Curators(count - 1, filter=Budget(epsilon)).total(delta=delta).epsilon
+            above = sum(p * max(0.0, -math.expm1(fewer - loss)) for p, loss in leaves)
+            caught += above > delta * (1 + 1e-9)
     print(
-        f"{games} adversaries of 2 to 4 curators; {wrong} above the total, at most {largest:.6f} of it"
+        f"{games} adversaries of 2 to 4 curators; {wrong} above the total, at most {largest:.6f} of it; control:"
+        f" {caught} caught"
     )
-    return wrong
+    return wrong + (not caught)
 
 
 def main() -> int:

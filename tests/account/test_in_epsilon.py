@@ -70,6 +70,27 @@ def test_a_refusal_names_the_scope_and_its_epsilon(ledger: Ledger) -> None:
     assert "epsilon 2 at delta 10⁻⁶" in below._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
+def test_children_that_spent_in_different_ways_are_refused_with_what_to_do(ledger: Ledger) -> None:
+    """Counts (8, 0) of one child and (0, 4) of another are each within the menu, and (8, 4) is not."""
+    small, large = BlackBox(0.05), BlackBox(0.1)
+    states = ((8, 0), (6, 1), (4, 2), (2, 3), (0, 4))
+    menu = MenuFilter((small, large), epsilon=1, delta=1e-6, states=states)  # type: ignore[arg-type]
+    open_scope(ledger, "w", filter=menu, actor="a")
+    open_partition(ledger, "w/wards", actor="a")
+    north, south = (
+        open_scope(ledger, f"w/wards/{name}", filter=None, actor="a") for name in ("north", "south")
+    )
+    for number in range(8):
+        north.charge(small, actor="a", key=f"north {number}")
+    for number in range(8):
+        south.charge(small, actor="a", key=f"south {number}")
+    with pytest.raises(OverdrawnError, match="ask for less"):
+        south.charge(small, actor="a", key="one more")
+    other = open_scope(ledger, "w/wards/east", filter=None, actor="a")
+    with pytest.raises(OverdrawnError, match="children of w/wards spent in different ways"):
+        other.charge(large, actor="a", key="east")
+
+
 @pytest.mark.parametrize("only", ["zcdp", "gaussian", "renyi"])
 def test_the_whole_budget_is_its_target(only: str) -> None:
     made = Budget(1, 1e-6, only=only)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pytest
 
 from campaigns.backward import Found, Game, granted_by, play, worst_of
+from campaigns.reach import ONLY, RUNS, rounds
 from dpcompose import (
     Adjacency,
     BlackBox,
     Concentrated,
-    Exponential,
     Gaussian,
     GaussianDP,
     Laplace,
@@ -24,44 +22,11 @@ from dpcompose import (
     compose,
 )
 from dpcompose.account import open_scope
-from dpcompose.adaptive import Budget, Curators, Filter, from_description, pricing
-from dpcompose.adaptive.filter import charged
-from dpcompose.composition import Composable
+from dpcompose.adaptive import Budget, Curators, from_description, pricing
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, TypedAmounts
 from dpcompose.ledger import Ledger
 from oracles.ball import ball
-
-SMALL, LARGE = RandomizedResponse(1 / 64), RandomizedResponse(1 / 8)
-RUNS: dict[str, tuple[Sequence[Composable], int]] = {
-    "randomized response 1/8": ([LARGE], 8),
-    "randomized response 1/64": ([SMALL], 187),
-    "20 small, 1 large": ([*[SMALL] * 20, LARGE], 77),
-    "three sizes": ([*[SMALL] * 10, *[RandomizedResponse(1 / 16)] * 3, LARGE], 36),
-    "Laplace 64": ([Laplace(64.0)], 188),
-    "zooming in": ([Laplace(64.0), Laplace(32.0), Laplace(16.0), Laplace(8.0)], 18),
-    "Gaussian 50": ([Gaussian(50.0)], 125),
-    "Laplace 64, Gaussian 40": ([Laplace(64.0), Gaussian(40.0)], 105),
-    "any (1/128, 1e-10)": ([BlackBox(1 / 128, delta=1e-10)], 735),
-    "exponential 0.05": ([Exponential(0.05)], 73),
-    "DP-SGD": ([Gaussian(2.0).sampled(0.01)], 1478),
-    "rho but for delta": ([Concentrated(0.0003, delta=1e-11)], 74),
-}
-ONLY = ("pure", "basic", "zcdp", "renyi", "gaussian")
-
-
-def rounds(filter: Filter, run: Sequence[Composable]) -> int:
-    """How many charges are granted; 0 without a price."""
-    try:
-        prices = [filter._exact(each, None, Adjacency.ADD_REMOVE) for each in run]
-    except UnsupportedError:
-        return 0
-    state = filter.start()
-    for price in cycle(prices):
-        state, decision = charged(state, price)
-        if not decision.granted:
-            break
-    return state.granted
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -72,12 +72,8 @@ def test_the_best_of_several_theorems_is_taken() -> None:
     assert few.total(delta=1e-6).epsilon == pytest.approx(whole, rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    "sized", [PureFilter, GaussianFilter, lambda size: ConcentratedFilter(size, delta=0.0),
-              lambda size: BasicFilter(size, delta=1e-10)]
-)  # fmt: skip
-def test_for_target_is_within_and_close(sized: Callable[[float], Filter]) -> None:
-    found = Curators.for_target(50, 1.0, delta=1e-6, sized=sized)
+def test_for_target_is_within_and_close() -> None:
+    found = Curators.for_target(50, 1.0, delta=1e-6)
     assert 1 - 1e-6 < found.total(delta=1e-6).epsilon <= 1.0
 
 
@@ -156,8 +152,6 @@ def test_prices_say_nothing_under_another_adjacency() -> None:
         lambda: Curators(2, filter=PureFilter(1.0), adjacency="replace"),  # type: ignore[arg-type]
         lambda: Curators(2, filter=PureFilter(1.0)).total(delta=math.nan),
         lambda: Curators.for_target(10, 0.0, delta=1e-6),
-        lambda: Curators.for_target(10, 1.0, delta=0.0, sized=GaussianFilter),
-        lambda: Curators.for_target(10, 1.0, delta=1e-6, sized=3),  # type: ignore[arg-type]
         lambda: Curators(2, filter=ConcentratedFilter(1.0, delta=0.0)).renyi(1.0),
         lambda: Curators(2, filter=ConcentratedFilter(1.0, delta=0.0)).renyi(-3.0),
     ],

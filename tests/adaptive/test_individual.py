@@ -180,9 +180,6 @@ def test_prices_of_the_wrong_shape_are_refused_without_their_values(prices: Any)
         (GaussianFilter(9.0), {"sigma": 4.0}, "gaussian_prices", gaussian),
         (ConcentratedFilter(9.0, delta=0.0), {"sigma": 4.0}, "gaussian_prices", gaussian),
         (RenyiFilter(6.0, budget=9.0), {"sigma": 4.0}, "gaussian_prices", gaussian),
-        (PureFilter(9.0), {"scale": 4.0}, "laplace_prices", laplace),
-        (ConcentratedFilter(9.0, delta=0.0), {"scale": 4.0}, "laplace_prices", laplace),
-        (RenyiFilter(6.0, budget=9.0), {"scale": 4.0}, "laplace_prices", laplace),
     ],
 )
 def test_prices_of_records_are_those_of_mechanisms_of_their_sensitivity(
@@ -197,16 +194,9 @@ def test_prices_of_records_are_those_of_mechanisms_of_their_sensitivity(
             assert Fraction(price) <= stated * (1 + Fraction(1, 10**13))
 
 
-@pytest.mark.parametrize(
-    ("filter", "prices", "noise"),
-    [
-        (PureFilter(1.0), "gaussian_prices", "sigma"),
-        (GaussianFilter(1.0), "laplace_prices", "scale"),
-    ],
-)
-def test_noise_without_a_price_is_refused(filter: Filter, prices: str, noise: str) -> None:
+def test_noise_without_a_price_is_refused() -> None:
     with pytest.raises(UnsupportedError):
-        getattr(IndividualFilter(filter), prices)(1.0, **{noise: 1.0})
+        IndividualFilter(PureFilter(1.0)).gaussian_prices(1.0, sigma=1.0)
 
 
 @pytest.mark.parametrize(
@@ -256,17 +246,14 @@ def test_no_price_becomes_smaller_on_its_way_to_a_double() -> None:
     long = np.array([1], dtype=np.longdouble) + np.longdouble(2) ** -60
     with pytest.raises(DomainError, match="1 numbers"):
         individual.step(individual.start(1), prices=long)
-    (price,) = IndividualFilter(PureFilter(1.0)).laplace_prices([2**53 + 1], scale=1.0)
-    assert int(price) >= 2**53 + 1
+    (price,) = IndividualFilter(GaussianFilter(1.0)).gaussian_prices([2**53 + 1], sigma=1.0)
+    assert int(price) >= (2**53 + 1) ** 2
 
 
 def test_what_moves_nothing_costs_nothing() -> None:
     individual = IndividualFilter(ConcentratedFilter(0.5, delta=0.0))
-    for prices in (
-        individual.gaussian_prices([0.0, 1e-200], sigma=1.0),
-        individual.laplace_prices([0, 1e-200], scale=2),
-    ):
-        assert prices[0] == 0.0 < prices[1]
+    prices = individual.gaussian_prices([0.0, 1e-200], sigma=1.0)
+    assert prices[0] == 0.0 < prices[1]
 
 
 @pytest.mark.parametrize("sensitivity", ["wide", None, [1j], [None]])
@@ -296,15 +283,10 @@ def test_what_is_no_argument_of_individuals_is_refused_by_name(build: Any) -> No
         build()
 
 
-@pytest.mark.parametrize("rule", ["laplace", "gaussian"])
-def test_a_sensitivity_that_is_no_number_costs_more_than_any_limit(rule: str) -> None:
+def test_a_sensitivity_that_is_no_number_costs_more_than_any_limit() -> None:
     individual = IndividualFilter(ConcentratedFilter(1.0, delta=0.0))
     given = [math.nan, -1.0, math.inf, 0.0, 0.1]
-    prices = (
-        individual.laplace_prices(given, scale=1.0)
-        if rule == "laplace"
-        else individual.gaussian_prices(given, sigma=1.0)
-    )
+    prices = individual.gaussian_prices(given, sigma=1.0)
     assert list(prices[:4]) == [math.inf, math.inf, math.inf, 0.0] and 0.0 < prices[4] < 0.01
     _, played = individual.step(individual.start(5), prices=prices)
     assert played.answer(list) == [False, False, False, True, True]

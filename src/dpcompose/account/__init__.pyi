@@ -18,7 +18,6 @@ if True:
         charge_together as charge_together,
         refusal_in_words as refusal_in_words,
     )
-    from .in_epsilon import used as used
     from .opening import BudgetArguments as BudgetArguments
     from .scope import CHOSEN as CHOSEN, Schedule as Schedule
     from .target import (
@@ -27,4 +26,5 @@ if True:
         exact as exact,
         refuse_unknown as refuse_unknown,
         target_of as target_of,
+        used as used,
     )

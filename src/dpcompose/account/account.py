@@ -11,14 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import check, notebook
-from dpcompose.account.in_epsilon import both_in_epsilon
 from dpcompose.account.scope import (
     ScopeBudget,
     adjacency_of,
     as_mapping,
     chain,
 )
-from dpcompose.account.target import NumericLiteral, exact
+from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact
 from dpcompose.adaptive import Budget, known_pure, label, times_within
 from dpcompose.errors import (
     DomainError,
@@ -41,6 +40,7 @@ from dpcompose.ledger import (
     Receipt,
     Scope,
     description_text,
+    is_at_or_below,
     paths_down_to,
 )
 from dpcompose.mechanisms import BlackBox, Composable, serialize
@@ -489,7 +489,34 @@ def refusal_in_words(
             words += "" if percent else f" ({amounts})"
     short = "" if refusal.scope == path else f"; {refusal.scope} is short"
     budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
-    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; ask for less")
+    parting = _parting(ledger, refusal.scope, path, cost)
+    remedy = (
+        f"the children of {parting} spent in different ways, and the largest of each amount counts above them: ask of"
+        " each what the others were asked, or open a budget of one theorem above them, such as only='zcdp'"
+        if parting
+        else "ask for less"
+    )
+    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; {remedy}")
+
+
+def _parting(ledger: Ledger, short: str, path: str, cost: Mapping[str, Amount]) -> str | None:
+    """The partition below a short budget of several theorems where another child spent more, and less, than this charge.
+
+    Each child alone may be within one of the theorems, and the largest of each amount, which is what the ledger keeps,
+    within none. "This child alone is within" would be unsound: a person may be in two partitions.
+    """
+    paths = [each for each in paths_down_to(path) if is_at_or_below(each, short)]
+    with ledger.moment() as moment:
+        if not moment.balance(short).scope.alternatives:
+            return None
+        for above, child in zip(paths[-2::-1], paths[:0:-1], strict=True):
+            partition = moment.balance(above)
+            if partition.scope.kind is Kind.PARTITION:
+                own, most = moment.balance(child).spent, partition.spent
+                after = {name: own[name] + cost[name] for name in most}
+                differ = {after[name] > most[name] for name in most if after[name] != most[name]}
+                return above if len(differ) > 1 else None
+    return None
 
 
 def charge_in_percent(

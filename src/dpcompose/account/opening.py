@@ -162,7 +162,10 @@ def open_partition(
     actor: str,
     key: str | None = None,
 ) -> Scope:
-    """Open a scope whose children hold disjoint people: only the largest of them counts above.
+    """Open a scope whose children hold disjoint people: only the largest of them counts above, of each amount by itself.
+
+    Below a budget of several theorems, children that spend in different ways (one within the limit of rho, another within
+    that of the pure epsilons) may together be within none; the refusal then says so.
 
     Sound where each unit of privacy, with all its rows, is in one child for good, the names of the children are public,
     and every charge on a child reads only that child's people. Replacing a record changes two children: refused.

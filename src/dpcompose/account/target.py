@@ -1,14 +1,20 @@
-"""Targets of budgets: the epsilon and delta that a scope was opened for, as typed; read without a library of numbers."""
+"""Targets of budgets, as typed, and amounts as people read them: the epsilon that they alone allow, at the target's delta.
+
+Targets are read without a library of numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import UnsupportedError, few_digits
 from dpcompose.ledger import Amount, Balance, Kind, Ledger, Scope, paths_down_to
+
+if TYPE_CHECKING:
+    from dpcompose.adaptive import Filter
 
 NumericLiteral = int | float | str | Decimal | Fraction
 
@@ -67,7 +73,56 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     target = target_of(balance.scope)
     if target is None:
         return None
-    from dpcompose.account.in_epsilon import both_in_epsilon
-
     filter = balance.scope.description["budget"]["filter"]
     return both_in_epsilon(filter, target, balance.spent, left, before=balance.spent)
+
+
+_ABOUT = 1e-5
+"""The relative error of an epsilon that is left: the target itself if it is that but for rounding, 1 and not 0.999999."""
+
+
+def both_in_epsilon(
+    filter: Filter | Mapping[str, Any],
+    target: tuple[str, str],
+    amounts: Mapping[str, Amount],
+    left: Mapping[str, Amount],
+    *,
+    before: Mapping[str, Amount] | None = None,
+) -> tuple[float, float] | None:
+    """The epsilon of some amounts and of what is left, at the delta of a target; None if the filter has none.
+
+    Args:
+        filter: Whose currencies they are, or its description.
+        target: The epsilon and delta that a scope was opened for.
+        amounts: By currency.
+        left: By currency.
+        before: What was spent when so much was left, if it is known: what a menu leaves depends on it.
+    """
+    from dpcompose.adaptive import from_description
+
+    own = from_description(filter) if isinstance(filter, Mapping) else filter
+    whole, delta, pure = float(target[0]), float(Fraction(target[1])), left.get("epsilon")
+    spent, remaining = own.epsilon_of(_fractions(amounts), delta=delta), whole
+    # Where the pure theorem alone leaves all of the target, the others leave no more, and would be slow to read.
+    if pure is None or pure.fraction < Fraction(target[0]):
+        taken = _fractions(before or {})
+        remaining = own.epsilon_of(_fractions(left), delta=delta, left=True, spent=taken)
+    if spent is None or remaining is None:
+        return None
+    return spent, whole if remaining >= whole * (1 - _ABOUT) else remaining
+
+
+def used(balance: Balance) -> Fraction | None:
+    """The part of a budget of several theorems or counts that is spent, at most 1, for reading; None for the others."""
+    stated = balance.scope.description.get("budget", {}).get("filter")
+    if stated is None or not balance.scope.alternatives:
+        return None
+    from dpcompose.adaptive import from_description
+
+    filter = from_description(stated)
+    part = filter.used({name: Fraction(0) for name in filter.limits} | _fractions(balance.spent))
+    return Fraction(1) if part is None else min(part, Fraction(1))
+
+
+def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:
+    return {name: amount.fraction for name, amount in amounts.items()}

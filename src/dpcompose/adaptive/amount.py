@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
+from dpcompose.numerics import largest as largest_between
 from dpcompose.values import double_below, exact, rounded_down
 
 GRID = 10**40
@@ -212,12 +213,11 @@ def largest(within: Callable[[float], bool], *, guess: float) -> float:
         low, high = high, high * 2.0
         if high > LARGEST:
             return low
-    while high > low * _CLOSE:
-        middle = math.sqrt(low) * math.sqrt(high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return low
+
+    def middle(low: float, high: float) -> float:
+        return math.sqrt(low) * math.sqrt(high) if high > low * _CLOSE else low
+
+    return largest_between(within, low=low, high=high, middle=middle)
 
 
 def sequence(name: str, value: Any) -> list[Any]:

@@ -106,11 +106,9 @@ class UnionFilter(Filter):
         filters, shares = sequence("filters", self.filters), sequence("shares", self.shares)
         if not filters or not all(isinstance(each, Budget) and each.theorem for each in filters):
             raise DomainError("filters", self.filters, "a list of budgets of one theorem each")
-        if len(shares) != len(filters):
-            raise DomainError("shares", self.shares, "one share of delta for each filter")
         shares = tuple([probability("shares", each) for each in shares])
-        if not sum(map(exact, shares)) <= 1:
-            raise DomainError("shares", self.shares, "shares whose sum is at most 1")
+        if len(shares) != len(filters) or not sum(map(exact, shares)) <= 1:
+            raise DomainError("shares", self.shares, "one for each filter, at most 1 together")
         object.__setattr__(self, "filters", tuple(filters))
         object.__setattr__(self, "shares", shares)
         if len(self.limits) < sum(len(each.limits) for each in self.filters):

@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.adaptive.amount import Number, Total, largest, nonnegative, probability
 from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import Filter
-from dpcompose.adaptive.theorems import Concentrated, Gaussian, Pure, Renyi, Theorem, black_box
+from dpcompose.adaptive.theorems import Concentrated, Gaussian, Renyi, Theorem, black_box
 from dpcompose.composition import Composition
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import (
@@ -86,16 +86,14 @@ class Curators:
         epsilon: Number,
         *,
         delta: Number,
-        sized: Callable[[float], Filter] = Budget,
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
     ) -> Self:
-        """The largest equal sub-budgets whose total at `delta` is at most `epsilon`.
+        """The largest equal pure sub-budgets whose total at `delta` is at most `epsilon`.
 
         Args:
             count: The number of budgets.
             epsilon: The target in total; above 0.
-            delta: The delta of the total; above 0 unless the sub-budgets are pure.
-            sized: From a size to the filter of one budget, larger for larger sizes.
+            delta: The delta of the total.
             adjacency: The neighboring relation.
 
         Raises:
@@ -103,12 +101,10 @@ class Curators:
         """
         most = rounded_down(exact(nonnegative("epsilon", epsilon)))
         at = rounded_down(exact(probability("delta", delta)))
-        if not callable(sized):
-            raise DomainError("sized", sized, "from a size to a budget, such as Budget")
 
         def within(size: float) -> bool:
             return (
-                cls(count, filter=sized(size), adjacency=adjacency).total(delta=at).epsilon <= most
+                cls(count, filter=Budget(size), adjacency=adjacency).total(delta=at).epsilon <= most
             )
 
         size = largest(within, guess=most / math.sqrt(_count(count))) if most > 0 else 0.0
@@ -116,7 +112,7 @@ class Curators:
             raise DomainError(
                 "epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta"
             )
-        return cls(count, filter=sized(size), adjacency=adjacency)
+        return cls(count, filter=Budget(size), adjacency=adjacency)
 
     def total(self, *, delta: float) -> Total:
         """The smallest epsilon found for all budgets together, with the theorem that gives it.
@@ -308,7 +304,8 @@ class IndividualFilter:
             raise DomainError(
                 "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
             )
-        if _rules(self.filter.theorem) == (None, None):
+        theorem = self.filter.theorem
+        if _rate(theorem) is None and (theorem is None or theorem.kind != "pure"):
             raise UnsupportedError(
                 f"individual accounting with {self.filter!r}",
                 "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
@@ -363,8 +360,7 @@ class IndividualFilter:
         Args:
             state: The value that `start` or the last `step` returned.
             prices: The price of each record in the filter's currency, shape (records,); or one price for all. A float
-                means exactly that double (of more than 64 bits it is refused); see `gaussian_prices` and
-                `laplace_prices`.
+                means exactly that double (of more than 64 bits it is refused); see `gaussian_prices`.
 
         Raises:
             DomainError: If the state is another filter's, or the prices are not real numbers, or not as many as
@@ -400,62 +396,33 @@ class IndividualFilter:
         Raises:
             UnsupportedError: If Gaussian noise has no price under the filter.
         """
-        rule, _ = _rules(self.filter.theorem)
-        if rule is None:
+        rate = _rate(self.filter.theorem)
+        if rate is None:
             raise UnsupportedError(
                 "Gaussian noise", "it is not pure", "Use Budget(..., only='zcdp')"
             )
-        return _raised(
-            lambda ratio: rule(np.square(ratio)), sensitivity, check.positive("sigma", sigma)
-        )
-
-    def laplace_prices(self, sensitivity: Any, *, scale: float) -> Reals:
-        """The prices of records whose contributions have these L1 norms, for Laplace noise of that scale; rounded up.
-
-        Args:
-            sensitivity: The distance by which each record can move the answer, shape (records,); >= 0.
-            scale: The scale of the noise; finite, > 0.
-
-        Raises:
-            UnsupportedError: Under a budget of mu squared.
-        """
-        _, rule = _rules(self.filter.theorem)
-        if rule is None:
-            raise UnsupportedError(
-                "Laplace noise", "it is not Gaussian", "Use Budget(..., only='zcdp')"
+        noise, moved = check.positive("sigma", sigma), _reals(sensitivity)
+        if moved is None:
+            raise DomainError(
+                "sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers"
             )
-        return _raised(rule, sensitivity, check.positive("scale", scale))
+        with np.errstate(all="ignore"):
+            prices = np.square(moved / noise) * rate
+            above = np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf)
+            return np.where(moved >= 0.0, np.where(moved == 0.0, 0.0, above), np.inf)
 
 
-PriceRule = Callable[[Reals], Reals]
-"""The prices of records by a number of each; both of shape (records,)."""
-
-
-def _rules(theorem: Theorem | None) -> tuple[PriceRule | None, PriceRule | None]:
-    """The price of a record by its mu squared, and by its epsilon; None where none is proved.
-
-    A Renyi divergence is at most the largest loss, and at most rho times the order.
-    """
+def _rate(theorem: Theorem | None) -> float | None:
+    """The price of Gaussian noise of mu squared 1; None where none is proved: its divergence is its rho times the order."""
     match theorem:
-        case Pure() if not theorem.charges_delta:
-            return None, lambda epsilon: epsilon
         case Concentrated() if theorem.currency == "rho":
-            return lambda mu_squared: mu_squared / 2.0, _mean_of_laplace
+            return 0.5
         case Renyi(order=order):
-            return (
-                lambda mu_squared: mu_squared * (order / 2.0),
-                lambda epsilon: np.minimum(epsilon, order * _mean_of_laplace(epsilon)),
-            )
+            return order / 2.0
         case Gaussian():
-            return lambda mu_squared: mu_squared, None
+            return 1.0
         case _:
-            return None, None
-
-
-def _mean_of_laplace(epsilon: Reals) -> Reals:
-    """The rho of Laplace noise, epsilon - 1 + e^-epsilon, rounded up; see `LaplaceLoss.zcdp`."""
-    least = epsilon + np.expm1(-epsilon) + 4 * UNIT_ROUNDOFF * epsilon
-    return np.minimum(least, epsilon * np.tanh(epsilon / 2.0)) * (1 + 16 * UNIT_ROUNDOFF)
+            return None
 
 
 def _prices(prices: Any, count: int) -> Reals:
@@ -482,18 +449,3 @@ def _reals(values: Any) -> Reals | None:
         if array.dtype.kind == "f"
         else np.where(found < 2.0**53, found, np.nextafter(found, np.inf))
     )
-
-
-def _raised(rule: PriceRule, sensitivity: Any, noise: float) -> Reals:
-    """The price of each sensitivity / noise, rounded up; infinite for anything that is no number >= 0."""
-    moved = _reals(sensitivity)
-    if moved is None:
-        raise DomainError(
-            "sensitivity", f"<{type(sensitivity).__name__}>", "a number, or an array of numbers"
-        )
-    with np.errstate(all="ignore"):
-        prices = rule(moved / noise)
-        prices = np.where(
-            moved == 0.0, 0.0, np.nextafter(prices * (1.0 + 24 * UNIT_ROUNDOFF), np.inf)
-        )
-        return np.where(moved >= 0.0, prices, np.inf)

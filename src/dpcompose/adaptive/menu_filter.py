@@ -34,6 +34,7 @@ from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.loss import TwoPointLoss
 from dpcompose.mechanisms import parse, serialize
+from dpcompose.numerics import largest
 from dpcompose.values import Adjacency, Orientation, exact, rounded_down, rounded_up, up
 
 MOST_MEMBERS, MOST_ALONE_WORK = 16, 1.2e10
@@ -480,17 +481,14 @@ def _fixed(
     orientation: Orientation = Orientation.FREE,
 ) -> int:
     """How many fit if they are fixed in advance, at most 10^6."""
+
+    def within(times: float) -> bool:
+        return _delta_of(member, int(times), adjacency, epsilon, orientation) <= delta
+
     low, high = 0, 1
-    while low < high and _delta_of(member, high, adjacency, epsilon, orientation) <= delta:
+    while low < high and within(high):
         low, high = high, min(2 * high, MOST_COUNT)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high)
-            if _delta_of(member, middle, adjacency, epsilon, orientation) <= delta
-            else (low, middle)
-        )
-    return low
+    return int(largest(within, low=low, high=high, middle=lambda low, high: (low + high) // 2))
 
 
 def _is(mechanism: Priced, member: Composition) -> bool:

@@ -203,7 +203,8 @@ def remainder(
     its rho but for delta, or by its (epsilon, delta), whichever is cheaper: what is (epsilon, delta)-DP is (epsilon,
     0)-DP but for a mass of delta [KairouzOhViswanath2015, Theorem 3.4].
 
-    A cut is the probability, in all, that is left to the rarest losses of parts that have a divergence alone (`tail.without`).
+    A cut is the probability, in all, that is left to the rarest losses of parts that have a divergence alone
+    (`worst_case.without_rarest`).
 
     Raises:
         UnsupportedError: If nothing finite is proved.
@@ -224,9 +225,10 @@ def remainder(
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
         if cut is None or text is None or not whole.is_divergence_alone:
             return whole
-        from dpcompose.adaptive import tail  # it needs numpy, and few charges need it
+        # it needs numpy, and few charges need it
+        from dpcompose.adaptive.worst_case import tails, without_rarest
 
-        divergence = tail.without(tail.tails(text, adjacency), cut)
+        divergence = without_rarest(tails(text, adjacency), cut)
         return Remainder(TypedAmounts(delta=cut), divergence) if divergence else whole
     concentrated = known_rho(mechanism, adjacency=adjacency)
     try:

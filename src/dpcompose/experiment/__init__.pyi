@@ -9,7 +9,12 @@ from .adversaries import (
     Wanderer as Wanderer,
 )
 from .channel import Channel as Channel, Outcome as Outcome, World as World
-from .experiment import Certified as Certified, Experiment as Experiment
+from .experiment import (
+    Certified as Certified,
+    Experiment as Experiment,
+    Summary as Summary,
+    summarize as summarize,
+)
 from .measured import (
     Limits as Limits,
     Measured as Measured,
@@ -17,13 +22,13 @@ from .measured import (
     Tally as Tally,
     Views as Views,
 )
-from .query import (
+from .round import (
     Database as Database,
     Holds as Holds,
     Query as Query,
+    Round as Round,
+    States as States,
     about_bob as about_bob,
     count as count,
 )
-from .round import Round as Round, States as States
 from .solved import Solved as Solved
-from .summary import Summary as Summary, summarize as summarize

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.experiment.channel import Channel, Reals, World
-from dpcompose.experiment.query import Holds, Query, queries_of
-from dpcompose.experiment.round import STOPPED, Round, Rules
+from dpcompose.experiment.round import STOPPED, Holds, Query, Round, Rules, queries_of
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.mechanisms import BlackBox, RandomizedResponse
 from dpcompose.values import Adjacency, Orientation

@@ -161,7 +161,7 @@ class FiniteChannel(Channel):
     @cached_property
     def _losses(self) -> Reals:
         with localcontext(Context(prec=DIGITS)):
-            return np.array([_log_ratio(outcome.zero, outcome.one) for outcome in self.all])
+            return np.array([log_ratio(outcome.zero, outcome.one) for outcome in self.all])
 
     @cached_property
     def _edges(self) -> dict[World, Reals]:
@@ -179,7 +179,8 @@ def finite(zero: Sequence[Decimal], one: Sequence[Decimal]) -> FiniteChannel:
     )
 
 
-def _log_ratio(p: Decimal, q: Decimal) -> float:
+def log_ratio(p: Decimal, q: Decimal) -> float:
+    """ln p / q of two probabilities, in the digits of the context."""
     if p == q:
         return 0.0
     return float("inf") if q == 0 else float("-inf") if p == 0 else float((p / q).ln())
@@ -342,9 +343,40 @@ def _gaussian_table(sigma: float) -> tuple[Reals, Reals]:
     return values, np.cumsum(mass / np.sum(mass))[:-1]
 
 
-def _require_within(between: Between, most: float) -> None:
-    """Raise DomainError unless the values are at most `most` apart, rounding aside."""
-    apart = abs(between.zero - between.one)
+@singledispatch
+def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
+    """The largest distance of the two values of the statistic; 1 where the mechanism has no unit of its own.
+
+    Raises:
+        UnsupportedError: If the mechanism has several coordinates.
+    """
+    return 1.0
+
+
+@reach_of.register(Laplace)
+@reach_of.register(Gaussian)
+def _(mechanism: Laplace | Gaussian, adjacency: Adjacency) -> float:
+    return mechanism.sensitivity_under(adjacency)
+
+
+@reach_of.register(DiscreteLaplace)
+@reach_of.register(DiscreteGaussian)
+def _(mechanism: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> float:
+    doubled = adjacency is Adjacency.REPLACE and mechanism.replace is None
+    change = mechanism.shift if adjacency is not Adjacency.REPLACE or doubled else mechanism.replace
+    if isinstance(change, tuple) or change is None:
+        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+    return float(abs(change) * (2 if doubled else 1))
+
+
+@reach_of.register
+def _(mechanism: Sampled, adjacency: Adjacency) -> float:
+    return reach_of(mechanism.base.parts[0][0], adjacency) if mechanism.base.count == 1 else 1.0
+
+
+def _require_within(mechanism: Composable, between: Between) -> None:
+    """Raise DomainError unless the values are within the mechanism's sensitivity, rounding aside."""
+    apart, most = abs(between.zero - between.one), reach_of(mechanism, between.adjacency)
     if not apart <= most * (1 + DISTANCE_ERROR):
         name = "|statistic(zero) - statistic(one)|"
         raise DomainError(name, apart, f"at most the sensitivity {most!r} of the mechanism")
@@ -352,7 +384,7 @@ def _require_within(between: Between, most: float) -> None:
 
 @channel_of.register
 def _(mechanism: Laplace, between: Between) -> Channel:
-    _require_within(between, mechanism.sensitivity_under(between.adjacency))
+    _require_within(mechanism, between)
     return AddedLaplace(
         mechanism.scale, between.zero, between.one, _laplace, slope=1 / mechanism.scale
     )
@@ -360,16 +392,13 @@ def _(mechanism: Laplace, between: Between) -> Channel:
 
 @channel_of.register
 def _(mechanism: Gaussian, between: Between) -> Channel:
-    _require_within(between, mechanism.sensitivity_under(between.adjacency))
+    _require_within(mechanism, between)
     slope = abs(between.zero - between.one) / mechanism.sigma**2
     return AddedGaussian(mechanism.sigma, between.zero, between.one, _gaussian, slope=slope)
 
 
 def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Between) -> None:
-    change = mechanism.replace if between.adjacency is Adjacency.REPLACE else mechanism.shift
-    if isinstance(mechanism.shift, tuple) or isinstance(change, tuple):
-        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
-    _require_within(between, abs(2 * mechanism.shift if change is None else change))
+    _require_within(mechanism, between)
     for value in (between.zero, between.one):
         if not (value == math.floor(value) and abs(value) < 2**50):
             raise DomainError("statistic", value, "an integer")

@@ -27,8 +27,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.query import Query
-from dpcompose.experiment.round import STOPPED, reason_of
+from dpcompose.experiment.round import STOPPED, Query, reason_of
 from dpcompose.experiment.solved import opened
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.

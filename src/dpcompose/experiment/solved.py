@@ -13,7 +13,7 @@ import numpy as np
 from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
-from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World
+from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World, log_ratio
 from dpcompose.experiment.round import Groups, Places, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
@@ -144,10 +144,7 @@ class Solved:
     def loss(self) -> Reals:
         """ln p_0 / p_1 of every view."""
         with localcontext(Context(prec=30)):
-            pairs = zip(self.zero, self.one, strict=True)
-            return np.array(
-                [np.inf if q == 0 else -np.inf if p == 0 else float((p / q).ln()) for p, q in pairs]
-            )
+            return np.array([*map(log_ratio, self.zero, self.one)])
 
     @staticmethod
     def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Rational
 from types import MappingProxyType
 
@@ -244,7 +244,7 @@ class Amounts(Mapping[str, Amount]):
                 "texts", texts, "a mapping from currencies to amounts as they are stored"
             ) from None
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The vector as JSON, as it is stored and hashed."""
         return units_text(self.units)

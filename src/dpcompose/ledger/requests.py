@@ -24,7 +24,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Head, Receipt
-from dpcompose.ledger.policies import Reservation, Tree, Use, evaluate, usage
+from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
 from dpcompose.ledger.rules import Facts, RequestDecision, View, content_of, decided_before
 from dpcompose.ledger.scope import (
     AccountNode,
@@ -380,7 +380,10 @@ def usage_of(
 ) -> Facts:
     """The facts that a granted charge changes: quotas are counted, and the reservation that its note names."""
     name: Any = None
-    if '"reservation"' in description and view.facts(root_of(path), Reservation.kind):
+    root = root_of(path)
+    if not (view.facts(root, Quota.kind) or view.facts(root, Reservation.kind)):
+        return {}
+    if '"reservation"' in description:
         note: Any = json.loads(description).get("note")
         name = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     own = name if isinstance(name, str) else None

@@ -7,14 +7,14 @@ import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
 from weakref import finalize
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.entry import Head
+from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.head_record import (
     CheckedFile,
     CheckedTables,
@@ -318,8 +318,22 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-COLLECTED = 1000
+COLLECTED = 20_000
 """Entries that are written together at the latest."""
+
+
+@dataclass
+class _MemoryTables(LedgerTables):
+    """Tables that nobody else writes: a key that was never written is not looked for."""
+
+    keys: set[str | None] = field(default_factory=set[str | None])
+
+    def keyed(self, root: str, key: str) -> Entry | None:
+        return super().keyed(root, key) if key in self.keys else None
+
+    def write(self, batch: Batch) -> None:
+        super().write(batch)
+        self.keys.update(record.key for record in batch.records)
 
 
 class MemoryStore:
@@ -334,7 +348,7 @@ class MemoryStore:
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
-        self._tables = LedgerTables(SQLiteRows(self._connection))
+        self._tables = _MemoryTables(SQLiteRows(self._connection))
         migrate(self._tables.rows, url=self.url)
         self._batch = Batch(self._tables)
         self._lock = RLock()
