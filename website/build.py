@@ -59,7 +59,8 @@ def names(room: str) -> str:
         if not isclass(each) and not isfunction(each):
             continue
         place = f"{each.__module__}.{each.__qualname__}"
-        if _home(each) in (room, None):
+        another = name != each.__name__ in found.__all__  # of one class, which has its entry once
+        if _home(each) in (room, None) and not another:
             entries.append(f"::: {place}\n    options: {{heading: {name}, toc_label: {name}}}")
         else:
             links.append(f"[`{name}`][{place}]")
