@@ -49,8 +49,7 @@ def _environment() -> Environment:
         loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     own = {"query": _query, "at_least": at_least, "at_most": at_most, "mechanism": mechanism_of}
-    own["written"] = written
-    made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
+    made.filters.update(own, written=written)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
