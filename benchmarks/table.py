@@ -84,7 +84,6 @@ def _cases(run: Run) -> Iterable[str]:
         "relative width",
         "time",
         "memory",
-        "how",
         *(TITLES[name] for name in peers),
     ]
     yield f"| {' | '.join(titles)} |"
@@ -97,7 +96,7 @@ def _cases(run: Run) -> Iterable[str]:
 
 def _ours(case: Case, ours: Measurement) -> Sequence[str]:
     if ours.failure:
-        return [f"**{ours.failure}**", "", "", "", ""]
+        return [f"**{ours.failure}**", "", "", ""]
     known = truth(case, ours)
     sound = known is None or not judge(ours.upper, known, lower=ours.lower).unsound
     value = f"{ours.upper:.10g}" if sound else f"**UNSOUND** {ours.upper:.10g}"
@@ -106,7 +105,6 @@ def _ours(case: Case, ours: Measurement) -> Sequence[str]:
         f"{ours.width:.1e}",
         _seconds(ours.time),
         f"{ours.peak / 1e6:.0f} MB",
-        ours.method,
     ]
 
 

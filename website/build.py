@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "out" / "pages"
 SITE = ROOT / "out" / "site"
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+((?!README)[^)#]+)(?:#[^)]*)?\)")
+WITHIN = "(?:(?:lessons|play|reference|tutorials)/)?"
+"""The folders of docs, in a link from one to another."""
 NAMED = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 NAMES = re.compile(r"^<!-- every name of ([\w.]+) -->$", re.MULTILINE)
 BOOST = (
@@ -43,7 +45,9 @@ def shown(markdown: str, *, up: int) -> str:
     above = "../" * up
     linked = re.sub(rf"\]\({above}\.\./README(\.zh)?\.md\)", f"]({above}readme.md)", markdown)
     inner = (
-        re.sub(rf"\]\({above}(?=[\w.-]+\.(?:md|bib|png))", "](inside:", linked) if up else linked
+        re.sub(rf"\]\({above}(?={WITHIN}[\w.-]+\.(?:md|bib|png))", "](inside:", linked)
+        if up
+        else linked
     )
     plain = OUTSIDE.sub(r"\1 (`\2`)", inner).replace("](inside:", f"]({above}")
     return DOCTEST.sub("```pycon", NAMED.sub(r'```\1 title="\2"', plain))
@@ -59,7 +63,8 @@ def names(room: str) -> str:
         if not isclass(each) and not isfunction(each):
             continue
         place = f"{each.__module__}.{each.__qualname__}"
-        if _home(each) in (room, None):
+        another = name != each.__name__ in found.__all__  # of one class, which has its entry once
+        if _home(each) in (room, None) and not another:
             entries.append(f"::: {place}\n    options: {{heading: {name}, toc_label: {name}}}")
         else:
             links.append(f"[`{name}`][{place}]")

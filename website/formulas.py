@@ -29,7 +29,9 @@ def mathml(formula: str, *, displayed: bool = False) -> str:
 
 class _Formula(InlineProcessor):
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[Element | str, int, int]:  # noqa: N802
-        text = mathml(m["formula"], displayed=m[0].startswith("$$"))
+        displayed = m[0].startswith("$$")
+        text = mathml(m["formula"], displayed=displayed)
+        text = f'<div class="formula">{text}</div>' if displayed else text
         return self.md.htmlStash.store(text), m.start(0), m.end(0)
 
 

@@ -4,7 +4,7 @@ document.querySelector(".md-search")?.setAttribute("aria-label", document.docume
 for (const hidden of document.querySelectorAll(".md-option[aria-hidden]")) hidden.tabIndex = -1;
 // What scrolls within a page can be scrolled by the keyboard.
 const reachable = () => {
-  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset table, .md-typeset pre > code")) {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset table, .md-typeset pre > code, .md-typeset p:has(> img, > math), .formula")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
 };

@@ -1,5 +1,5 @@
 // The book, to type in: certified grids are looked up, at the next point upward (for a lower end: downward); closed
-// formulas are evaluated in doubles.
+// formulas are evaluated in doubles. The experiment is played with buttons.
 (() => {
   "use strict";
   const root = document.querySelector("[data-play]");
@@ -22,6 +22,13 @@
   };
   // Words in Chinese on a Chinese page, longer phrases first, and numbers as people write them.
   const CHINESE = document.documentElement?.lang === "zh" ? [
+    ["Ask the next database", "问下一个数据库"], ["Ask it with the worlds swapped", "把两个世界交换再问"], ["Ask ten", "问十个"], ["Guess: Bob is in", "猜：Bob 在"],
+    ["Guess: Bob is out", "猜：Bob 不在"], ["New game", "新的一局"], ["1000 games in world 0", "在世界 0 里玩 1000 局"],
+    ["1000 games that stop above Theorem 3.20", "1000 局，超过定理 3.20 就停"], ["games with a loss above Theorem 3.20", "损失超过定理 3.20 的局"],
+    ["delta at the least epsilon, measured", "最小的 epsilon 处的 delta，测得"], ["their last answers", "最后的回答"], ["is Bob in it?", "Bob 在里面吗？"],
+    ["loss of your view", "你的视图的损失"], ["Bob is in, as probable as", "Bob 在其中的概率"], ["before the first answer", "在第一个回答之前"], ["your guess", "你的猜测"],
+    ["it was world", "是世界"], ["your turn", "轮到你"], ["all are asked: guess", "都问过了：请猜"], ["expected are at most", "预期至多"], ["is certified", "有证明"],
+    ["databases asked", "问过的数据库"], ["k, databases with Bob", "k，有 Bob 的数据库"], ["coins, a number of their own", "硬币的编号"], ["loss at the end", "结束时的损失"],
     ["P[loss > 1], in units of e^−32, everyone", "P[损失 > 1]，以 e^−32 为单位，所有对手"], ["the same, of randomized response", "同上，随机化回答"],
     ["(epsilon, e^−32)-differential privacy: epsilon", "(epsilon, e^−32)-差分隐私：epsilon"], ["1 − (1 − delta)^k, which is enough", "1 − (1 − delta)^k，这就够了"],
     ["epsilon of the group, k epsilon", "群体的 epsilon，k epsilon"], ["its delta, the sum of the powers", "它的 delta，各次幂之和"], ["its delta, as customary", "它的 delta，常用的公式"],
@@ -36,7 +43,7 @@
     ["over", "对"], ["both on logarithmic scales", "两轴都是对数刻度"], ["outside the grid", "在网格之外"], ["certified at", "有证明，在"], ["double precision", "双精度"], ["group of k", "k 人群体"],
     ["as printed", "照印刷"], ["the truth", "真值"], ["the least", "最小值"], ["the sum", "求和"], ["total epsilon", "总的 epsilon"], ["mean loss", "平均损失"], ["one part in", "若干分之一"],
     ["epsilon at", "epsilon，在"], ["P[loss > 1]", "P[损失 > 1]"], ["a whole number", "整数"], ["a number", "数"], ["without a comma: 1000 or 0.1", "不带逗号：1000 或 0.1"], ["infinite", "无穷大"],
-    ["no value", "没有值"], ["above", "大于"], ["from", "从"], ["below", "小于"], ["at most", "至多"], [" and ", " 和 "],
+    ["no value", "没有值"], ["right", "对"], ["wrong", "错"], ["none", "没有"], ["games", "局"], ["above", "大于"], ["from", "从"], ["below", "小于"], ["at most", "至多"], [" and ", " 和 "], ["loss", "损失"],
   ] : [];
   const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
   const say = (text) => CHINESE.reduce((all, [english, chinese]) => all.replaceAll(english, chinese), text)
@@ -74,6 +81,7 @@
   const K = { name: "k", label: "k, how many", start: "100", whole: true, least: 1, most: 100000 };
   const EPSILON = { name: "epsilon", label: "epsilon of each", start: "0.1", least: 0, most: 1, open: true };
   const SLACK = { name: "delta", label: "delta′, allowed in total", start: "1e-6", least: 0, most: 1, open: true, under: true };
+  const COINS = { name: "coins", label: "coins, a number of their own", start: "1", whole: true, least: 1, most: 1e9 };
   const OWN = { name: "own", label: "delta of each", start: "1e-8", least: 0, most: 1 };
 
   const PAGES = {
@@ -184,6 +192,80 @@
     },
   };
 
+  PAGES.experiment = {
+    inputs: [{ ...K, label: "k, databases with Bob", most: 1000 }, EPSILON, { ...SLACK, start: "0.1" }, COINS],
+    limits: ({ k, epsilon, delta }, grids) => {
+      const least = optimum(grids, k, epsilon, delta);
+      const theorem = printed(k, epsilon, delta);
+      return { theorem, sum: k * epsilon, value: least === null ? NaN : least.value, least: certified(least) };
+    },
+  };
+
+  // The experiment of Definition 3.7: each database answers by randomized response whether Bob is in it.
+  const GAMES = 1000;
+  const ANSWERS = CHINESE.length ? ["否", "是"] : ["no", "yes"];
+  // The coins of a game follow from its number (mulberry32), so that it can be played again.
+  const tosses = (seed) => () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+  const begun = (toss, world) => ({ toss, world, losses: [], answers: [], guess: null });
+  // Bob is in the database of world 0, or if the adversary has swapped them, of world 1.
+  const ask = (game, epsilon, swapped) => {
+    const isIn = (game.world === 0) !== swapped;
+    const yes = (game.toss() < 1 / (1 + Math.exp(-epsilon))) === isIn;
+    game.answers.push(yes);
+    game.losses.push((game.losses.at(-1) ?? 0) + (yes === swapped ? -epsilon : epsilon));
+  };
+  const ended = (toss, { k, epsilon }, limit) => {
+    const game = begun(toss, 0);
+    while (game.losses.length < k && !((game.losses.at(-1) ?? 0) > limit)) ask(game, epsilon, false);
+    return game.losses.at(-1);
+  };
+  const several = (game, count) => (asked) => {
+    for (let at = 0; at < count && game.losses.length < asked.k; at += 1) ask(game, asked.epsilon, false);
+  };
+  const choices = (game, asked, limits, renew) => [
+    ["Ask the next database", several(game, 1)],
+    ["Ask it with the worlds swapped", () => game.losses.length < asked.k && ask(game, asked.epsilon, true)],
+    ["Ask ten", several(game, 10)],
+    ["Guess: Bob is in", () => { game.guess = 0; }],
+    ["Guess: Bob is out", () => { game.guess = 1; }],
+    ["New game", renew],
+    ["1000 games in world 0", () => { game.ends = Array.from({ length: GAMES }, () => ended(game.toss, asked, Infinity)); }],
+    ["1000 games that stop above Theorem 3.20", () => {
+      game.ends = Array.from({ length: GAMES }, () => ended(game.toss, asked, limits.theorem));
+    }],
+  ];
+  const told = (game, { k, delta }, limits) => {
+    const loss = game.losses.at(-1) ?? 0;
+    const last = game.answers.slice(-12).map((yes) => ANSWERS[Number(yes)]).join(" ");
+    const rows = [
+      ["databases asked", `${game.losses.length} / ${k}`, game.losses.length < k ? "your turn" : "all are asked: guess"],
+      ["their last answers", last || "none", "is Bob in it?"],
+      ["loss of your view", shown(loss), DOUBLE],
+      ["Bob is in, as probable as", `${(100 / (1 + Math.exp(-loss))).toFixed(1)} %`, "50 % before the first answer"],
+      ["the least there is", ...limits.least],
+      ["Theorem 3.20", shown(limits.theorem), DOUBLE],
+      ["the sum, Corollary 3.15", shown(limits.sum), DOUBLE],
+    ];
+    if (game.guess !== null) {
+      rows.push(["your guess", game.guess === game.world ? "right" : "wrong", `it was world ${game.world}`]);
+    }
+    if (game.ends) {
+      const above = game.ends.filter((each) => each > limits.theorem).length;
+      rows.push(["games with a loss above Theorem 3.20", `${above} / ${GAMES}`, `expected are at most ${shown(delta * GAMES)}`]);
+      const parts = game.ends.map((each) => Math.max(0, -Math.expm1(limits.value - each)));
+      const mean = parts.reduce((sum, each) => sum + each) / GAMES;
+      const error = 2 * Math.sqrt(parts.reduce((sum, each) => sum + (each - mean) ** 2, 0)) / GAMES;
+      const measured = Number.isFinite(mean) ? `${mean.toFixed(4)} ± ${error.toFixed(4)}` : "no value";
+      rows.push(["delta at the least epsilon, measured", measured, `at most ${delta} is certified`]);
+    }
+    return rows;
+  };
+
   const element = (name, attributes = {}, text = "", space = null) => {
     const made = space ? document.createElementNS(space, name) : document.createElement(name);
     Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
@@ -248,11 +330,61 @@
     return svg;
   };
 
+  // Bars from 0 on, and named lines: losses round by round under their bounds, or how many games ended at each loss.
+  const barred = (bars, span, high, lines, [across, up]) => {
+    const svg = drawn("svg", { viewBox: "0 0 640 320", role: "img", class: "play-picture" });
+    svg.append(drawn("title", {}, `${up} over ${across}`));
+    const tall = (value) => 275 - (255 * (value - high[0])) / (high[1] - high[0] || 1);
+    const wide = (value) => 60 + (430 * (value - span[0])) / (span[1] - span[0] || 1);
+    bars.forEach(([from, to, value]) => {
+      const [top, bottom] = [tall(Math.max(value, 0)), tall(Math.min(value, 0))];
+      const place = { x: wide(from), width: wide(to) - wide(from), y: top, height: bottom - top };
+      svg.append(drawn("rect", { ...place, fill: COLORS[0], opacity: 0.6 }));
+    });
+    svg.append(drawn("line", { x1: 60, x2: 490, y1: tall(0), y2: tall(0), class: "play-mark" }));
+    let last = -Infinity;
+    lines.filter(([, value]) => Number.isFinite(value)).sort((one, other) => other[1] - one[1]).forEach(([name, value, upright]) => {
+      const color = COLORS[1 + lines.findIndex(([each]) => each === name)];
+      const ends = upright ? { x1: wide(value), x2: wide(value), y1: 20, y2: 275 } : { x1: 60, x2: 490, y1: tall(value), y2: tall(value) };
+      svg.append(drawn("line", { ...ends, stroke: color, "stroke-width": 2 }));
+      last = Math.max(upright ? 30 : tall(value) + 4, last + 15);
+      svg.append(drawn("text", { x: 496, y: last, fill: color, class: "play-name" }, name));
+    });
+    high.forEach((value) => svg.append(drawn("text", { x: 55, y: tall(value) + 4, "text-anchor": "end" }, shown(Number(value.toPrecision(3))))));
+    span.forEach((value) => svg.append(drawn("text", { x: wide(value), y: 293, "text-anchor": "middle" }, shown(Number(value.toPrecision(3))))));
+    svg.append(drawn("text", { x: 275, y: 313, "text-anchor": "middle" }, across));
+    svg.append(drawn("text", { x: 60, y: 12 }, up));
+    return svg;
+  };
+  const losses = (game, { k }, limits) => {
+    const bounds = [["Theorem 3.20", limits.theorem], ["the least", limits.value], ["the sum", limits.sum]];
+    const top = 1.05 * Math.max(Math.min(limits.theorem, limits.sum), ...game.losses);
+    const lines = bounds.filter(([, value]) => value <= top);
+    const bars = game.losses.map((loss, at) => [at, at + 1, loss]);
+    const pictures = [barred(bars, [0, k], [Math.min(-top / 3, ...game.losses), top], lines, ["databases asked", "loss"])];
+    if (game.ends) {
+      const [low, high] = [Math.min(...game.ends), 1.05 * Math.max(limits.theorem, ...game.ends)];
+      const counts = Array.from({ length: 43 }, () => 0);
+      game.ends.forEach((each) => { counts[Math.floor((42.999 * (each - low)) / (high - low))] += 1; });
+      const cells = counts.map((count, at) => [low + (at * (high - low)) / 43, low + ((at + 1) * (high - low)) / 43, count]);
+      const upright = bounds.filter(([, value]) => value <= high).map(([name, value]) => [name, value, true]);
+      pictures.push(barred(cells, [low, high], [0, Math.max(...counts)], upright, ["loss at the end", "games"]));
+    }
+    return pictures;
+  };
+
   const wrong = ({ label, least, most, whole, open, under }, value, text) => {
     const inside = (open ? value > least : value >= least) && (under ? value < most : value <= most);
     if (inside && (!whole || Number.isInteger(value))) return "";
     const comma = Number.isNaN(value) && text.includes(",") ? ", without a comma: 1000 or 0.1" : "";
     return `${label}: ${whole ? "a whole number" : "a number"} ${open ? "above" : "from"} ${least}, ${under ? "below" : "at most"} ${most}${comma}`;
+  };
+
+  // A picture scrolls within its frame where the page is narrower than its text needs.
+  const framed = (svg) => {
+    const frame = element("div", { class: "play-frame", tabindex: "0" });
+    frame.append(svg);
+    return frame;
   };
 
   const start = (grids) => {
@@ -266,6 +398,8 @@
       form.append(label);
       return field;
     });
+    let game = null; // of the experiment: what was typed begins it anew
+    const buttons = element("div", { class: "play-form" });
     const redraw = () => {
       const values = fields.map((field) => read(field.value));
       const faults = page.inputs.map((input, at) => wrong(input, values[at], fields[at].value)).filter((fault) => fault);
@@ -275,14 +409,44 @@
         return;
       }
       const asked = Object.fromEntries(page.inputs.map((input, at) => [input.name, values[at]]));
+      const limits = page.limits && page.limits(asked, grids);
+      if (limits) output.append(...played(asked, limits));
+      else answered(asked);
+    };
+    const tabled = (rows) => {
       const table = element("table");
-      page.rows(asked, grids).forEach((row) => {
+      rows.forEach((row) => {
         const line = element("tr");
         row.forEach((cell, at) => line.append(element(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
         table.append(line);
       });
+      return table;
+    };
+    const played = (asked, limits) => {
+      if (game === null) {
+        const toss = tosses(asked.coins);
+        game = begun(toss, toss() < 0.5 ? 0 : 1);
+      }
+      const renew = () => {
+        fields.at(-1).value = String(asked.coins + 1);
+        game = null;
+      };
+      buttons.replaceChildren();
+      choices(game, asked, limits, renew).forEach(([words, act], at) => {
+        const button = element("button", { type: "button", class: "play-button" }, words);
+        button.addEventListener("click", () => {
+          act(asked);
+          redraw();
+          if (buttons.children[at].focus) buttons.children[at].focus();
+        });
+        buttons.append(button);
+      });
+      return [tabled(told(game, asked, limits)), ...losses(game, asked, limits).map(framed)];
+    };
+    const answered = (asked) => {
+      const table = tabled(page.rows(asked, grids));
       const at = page.at ? page.at(grids, asked) : asked;
-      output.append(table, picture(page.curves(grids, at), page.axes, values[0]));
+      output.append(table, framed(picture(page.curves(grids, at), page.axes, Object.values(asked)[0])));
       const moved = Object.keys(at).filter((name) => at[name] !== asked[name]);
       if (moved.length) {
         const words = moved.map((name) => `${name} = ${at[name]}`).join(" and ");
@@ -290,8 +454,11 @@
       }
     };
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("input", redraw);
-    root.replaceChildren(form, output);
+    form.addEventListener("input", () => {
+      game = null;
+      redraw();
+    });
+    root.replaceChildren(...(page.limits ? [form, buttons, output] : [form, output]));
     redraw();
   };
 

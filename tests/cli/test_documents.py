@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dpcompose.cli import command
-from dpcompose.cli.command import emit
+from dpcompose.cli.command import Result, emit
 from dpcompose.cli.table import COMMANDS, load
 from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.schemas import DOCUMENTS, schema
@@ -153,10 +153,10 @@ def test_tables_are_printed_as_csv(home: Path, monkeypatch: pytest.MonkeyPatch, 
     assert both.exit_code == 2 and "--csv" in both.output
 
 
-def _emit_both(pages: list[Page], line: str, document: Any, page: Any, **how: Any) -> None:
-    if page is not None:
-        pages.append(page())
-    emit(line, document, page, **how)
+def _emit_both(pages: list[Page], line: str, result: Result, **how: Any) -> None:
+    if result.page is not None:
+        pages.append(result.page())
+    emit(line, result, **how)
 
 
 def _require_whole_numbers(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:

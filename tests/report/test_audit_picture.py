@@ -28,14 +28,14 @@ def refuted() -> AuditResult:
 
 def _drawn(result: AuditResult) -> list[Any]:
     axes = [Figure().subplots() for _ in range(2)]
-    for each, picture in zip(axes, pictures(result, alpha=1e-3), strict=True):
+    for each, picture in zip(axes, pictures(result), strict=True):
         picture.draw(each)
     return axes
 
 
 def test_every_picture_is_drawn_and_said(refuted: AuditResult, tmp_path: Path) -> None:
     assert refuted.verdict is Verdict.REFUTED
-    for picture in pictures(refuted, alpha=1e-3):
+    for picture in pictures(refuted):
         assert "<title>" in picture.svg() and picture.caption in picture.svg()
     wealth, score = _drawn(refuted)
     assert wealth.lines[0].get_ydata()[-1] >= wealth.lines[1].get_ydata()[0] == 3
@@ -43,7 +43,7 @@ def test_every_picture_is_drawn_and_said(refuted: AuditResult, tmp_path: Path) -
     assert limits[-1] == measured[-1] == 1 and measured[0] == 0 < limits[1]
     assert max(measured[1:-1]) > 0.8
     for name in ("a.png", "a.svg"):
-        save(tmp_path / name, refuted, alpha=1e-3)
+        save(tmp_path / name, refuted)
         assert (tmp_path / name).stat().st_size > 10_000
 
 

@@ -19,10 +19,8 @@ from dpcompose.ledger import Amount, Ledger
 from dpcompose.plan import Plan, PlanQuestion, account
 from dpcompose.report import document, page
 from dpcompose.report.account import account_page, comparison_page
-from dpcompose.report.experiment import experiment_page
-from dpcompose.report.exposure import exposure_page
-from dpcompose.report.ledger import at_least, at_most, listed
-from dpcompose.report.theorem import evaluation_page
+from dpcompose.report.book import evaluation_page, experiment_page
+from dpcompose.report.ledger import at_least, at_most, exposure_page, listed
 
 PAIR: dict[str, Any] = {"first": [0.75, 0.25], "second": [0.25, 0.75]}
 GIVEN: dict[str, dict[str, Any]] = {

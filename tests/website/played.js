@@ -1,4 +1,5 @@
-// A page of docs/play without a browser: node played.js FOLDER PAGE '[{"k": "100"}, ...]' prints what it shows for each.
+// A page of docs/play without a browser: node played.js FOLDER PAGE '[{"k": "100"}, ...]' prints what it shows for each;
+// "press" names buttons that are pressed then.
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
@@ -44,9 +45,12 @@ const shown = (typed) => {
     field.value = typed[field.attributes.name] ?? field.attributes.value;
   });
   form.listeners.input();
+  (typed.press ?? []).forEach((words) => root.all("button").find((each) => each.textContent === words).listeners.click());
   const [svg] = [...root.all("svg"), new Element("svg")];
   const names = svg.all("text").filter((each) => each.attributes.class === "play-name");
   return {
+    buttons: root.all("button").map(words),
+    bars: root.all("rect").map(({ attributes }) => ["x", "y", "width", "height"].map((each) => Number(attributes[each]))),
     words: root.all("p").map(words),
     rows: root.all("tr").map((row) => row.children.map(words)),
     names: names.map((each) => [each.textContent, each.attributes.fill]),

@@ -42,6 +42,9 @@ def test_pages_in_folders_keep_their_links() -> None:
         shown("[a](../training.md) [b](../../README.md)", up=1)
         == "[a](../training.md) [b](../readme.md)"
     )
+    between = "[a](../play/experiment.md#x) [b](../tutorials/ledger.md)"
+    assert shown(between, up=1) == between
+    assert shown("[plan](../../examples/plan.toml)", up=1) == "plan (`examples/plan.toml`)"
 
 
 def test_the_readme_becomes_a_page_beside_the_others() -> None:

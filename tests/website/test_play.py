@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ READ = {
 UNCLEAR = ["1,000", "1,000,000", "0,1,2", "1.000,5", "1,000/2", "", "1/2/3", "1/", "x", "0\uff0c1"]
 
 
-def played(page: str, *typed: dict[str, str], lang: str = "en") -> list[dict[str, Any]]:
+def played(page: str, *typed: Mapping[str, Any], lang: str = "en") -> list[dict[str, Any]]:
     """What a page shows for each set of typed fields."""
     command = [
         NODE or "node",
@@ -138,6 +140,56 @@ def test_a_chinese_page_speaks_chinese_and_reads_the_same_numbers() -> None:
     assert "每个的 epsilon" in wrong["words"][0] and "不带逗号" in wrong["words"][0]
     (fraction,) = played("3.20", {"k": "1", "epsilon": "1/801"}, lang="zh")
     assert {row[0]: row[1] for row in fraction["rows"]}["求和，推论 3.15"] == "0.00124844"
+
+
+def test_the_experiment_is_played_with_buttons() -> None:
+    ten = {"k": "25", "epsilon": "0.2", "press": ["Ask ten"]}
+    played_out = {**ten, "press": ["Ask ten", "Ask ten", "Ask ten", "Guess: Bob is in"]}
+    begun, asked, again, swapped, done = played(
+        "experiment", {"k": "25", "epsilon": "0.2"}, ten, ten,
+        {**ten, "press": ["Ask it with the worlds swapped"]}, played_out,
+    )  # fmt: skip
+    assert not begun["bars"] and asked == again, "the same number gives the same coins"
+    rows = {row[0]: row[1:] for row in asked["rows"]}
+    assert rows["databases asked"][0] == "10 / 25" and len(asked["bars"]) == 10
+    yes = rows["their last answers"][0].split().count("yes")
+    loss = float(rows["loss of your view"][0])
+    assert loss == pytest.approx(0.2 * (2 * yes - 10), abs=1e-6)
+    probable = float(rows["Bob is in, as probable as"][0].removesuffix(" %"))
+    assert probable == pytest.approx(100 / (1 + math.exp(-loss)), abs=0.06)
+    (answer,) = (row[1] for row in swapped["rows"] if row[0] == "their last answers")
+    (loss,) = (float(row[1]) for row in swapped["rows"] if row[0] == "loss of your view")
+    assert loss == (-0.2 if answer == "yes" else 0.2), "a yes speaks for world 1 there"
+    assert len(done["bars"]) == 25
+    verdict = next(row for row in done["rows"] if row[0] == "your guess")
+    assert (verdict[1] == "right") == verdict[2].endswith("world 0")
+
+
+def test_the_games_of_the_experiment_keep_to_the_theorems() -> None:
+    typed = {"k": "100", "epsilon": "0.1", "delta": "0.1"}
+    for press in ("1000 games in world 0", "1000 games that stop above Theorem 3.20"):
+        (shown,) = played("experiment", {**typed, "press": [press]})
+        rows = {row[0]: row[1:] for row in shown["rows"]}
+        above, of = rows["games with a loss above Theorem 3.20"][0].split(" / ")
+        assert of == "1000" and 0 < int(above) <= 100, "seldom, but more seldom than delta'"
+        measured, error = map(float, rows["delta at the least epsilon, measured"][0].split(" ± "))
+        assert 0.05 < measured <= 0.1 + 2 * error
+        counts = shown["bars"]
+        assert len(counts) == 43 and max(height for *_, height in counts) == pytest.approx(255)
+
+
+def test_a_chinese_reader_plays_in_chinese() -> None:
+    typed = {"press": ["问十个", "猜：Bob 在", "在世界 0 里玩 1000 局"]}
+    (shown,) = played("experiment", typed, lang="zh")
+    words = " ".join([*shown["buttons"], *(name for name, _ in shown["names"])])
+    words += " ".join(cell for row in shown["rows"] for cell in row)
+    assert not set(re.findall(r"[A-Za-z]{2,}", words)) - {"epsilon", "delta", "Bob"}, words
+    assert len(shown["buttons"]) == 8
+
+
+def test_the_script_of_the_site_has_at_most_600_lines() -> None:
+    written = [each for each in ASSETS.glob("*.js") if each.name != "grids.js"]
+    assert sum(len(each.read_text("utf-8").splitlines()) for each in written) <= 600
 
 
 def test_numbers_are_written_as_people_write_them() -> None:

@@ -1,11 +1,11 @@
-"""Exercises on sections 2.3 and 3.5, in three lessons; each answer is compared with the number that
-the library computes.
+"""Exercises on sections 2.3 and 3.5, in six lessons; each answer is compared with what the library
+computes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -13,7 +13,19 @@ from typing import Any
 
 from dpcompose import divergence
 from dpcompose.book.statement import Parameter
-from dpcompose.book.theorems import azuma, basic, group, kl_bound, promise
+from dpcompose.book.theorems import (
+    SLACK,
+    TIMES,
+    advanced,
+    advanced_inverse,
+    advanced_per_mechanism,
+    advanced_tight,
+    azuma,
+    basic,
+    group,
+    kl_bound,
+    promise,
+)
 from dpcompose.guarantee import ApproximateDP, homogeneous_delta
 
 TOLERANCE = 0.005
@@ -82,6 +94,17 @@ def _number(letter: str, question: str, compute: Callable[[], Any], hint: str) -
 _FAIR = (Fraction(1, 2), Fraction(1, 2))
 _OFTEN = (Fraction(3, 4), Fraction(1, 4))
 _SELDOM = (Fraction(1, 4), Fraction(3, 4))
+_TRUE, _LIE = (Fraction(2, 3), Fraction(1, 3)), (Fraction(1, 3), Fraction(2, 3))
+
+
+def _both(first: Sequence[Fraction], second: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The law of two independent answers."""
+    return tuple(p * q for p in first for q in second)
+
+
+def _queries(scale: float) -> float:
+    """How many Laplace answers of this scale Corollary 3.21 allows for (1, 1e-6)."""
+    return (scale * advanced_per_mechanism(1.0, slack=1e-6, times=1)) ** 2
 
 
 def _is_witness(answer: float) -> bool:
@@ -156,6 +179,71 @@ LESSONS: Mapping[int, Lesson] = MappingProxyType({lesson.number: lesson for less
         _number("g", "100 losses lie within +-0.1, each of mean at most 0.005 given those before. Which sum do they exceed "
             "with probability at most e^(-9/2), by Lemma 3.19?",
             lambda: azuma(3.0, times=100, size=0.1, drift=0.005).threshold, "k drift + z sqrt(k) size, with z = 3."),
+    )),
+    Lesson(4, "Section 3.5.2: the experiment", (
+        _number("a",
+            "Two rounds; each answer is true with probability 2/3. What is the least delta of the views at epsilon ln 2?",
+            lambda: divergence.hockey_stick(_both(_TRUE, _TRUE), _both(_LIE, _LIE), ratio=2),
+            "Only the view of two true answers is more than twice as likely: 4/9 - 2 * 1/9."),
+        _number("b", "The same, but after a first yes the adversary asks with the worlds swapped. What is the least delta now?",
+            lambda: divergence.hockey_stick(
+                (Fraction(2, 9), Fraction(4, 9), Fraction(2, 9), Fraction(1, 9)),
+                (Fraction(2, 9), Fraction(1, 9), Fraction(2, 9), Fraction(4, 9)), ratio=2),
+            "List the four views in both worlds; randomized response loses the same both ways."),
+        _number("c",
+            "The adversary tosses a coin, then asks once with epsilon ln 2. What is the epsilon of the coin and the answer?",
+            lambda: divergence.max_divergence(_both(_FAIR, _TRUE), _both(_FAIR, _LIE)),
+            "Its coins fall alike in both worlds: their factor cancels."),
+        _number("d",
+            "Bob is in with probability 1/2. Both of two answers, true with probability 2/3, say so. How probable is it now?",
+            lambda: 1 / (1 + 1 / divergence.max_ratio(_both(_TRUE, _TRUE), _both(_LIE, _LIE))),
+            "The odds are multiplied by 2 twice, and odds of 4 to 1 are a probability."),
+        _number("e", "A yes has probability 1/2 with Bob and 1/4 without. Two rounds, Bob in world 0. What is D_inf(V1||V0)?",
+            lambda: divergence.max_divergence(_both(_SELDOM, _SELDOM), _both(_FAIR, _FAIR)),
+            "The answer no twice: 3/4 over 1/2, squared."),
+        _number("f", "The same, but in each round the adversary may put Bob into either world. How large can D_inf(V1||V0) be?",
+            lambda: divergence.max_divergence(_both(_FAIR, _FAIR), _both(_SELDOM, _SELDOM)),
+            "The larger of the two orders is that of yes: ln 2 in a round."),
+    )),
+    Lesson(5, "Section 3.5.2: advanced composition", (
+        _number("a", "100 mechanisms of epsilon 0.1, and delta' = 1e-6. What is epsilon' by Theorem 3.20?",
+            lambda: advanced(0.1, times=100, slack=1e-6).epsilon, "sqrt(200 * 13.8155) * 0.1 + 10 (e^0.1 - 1)."),
+        _number("b", "The same, and each has a delta of 1e-8 as well. What is the delta of all by Theorem 3.20?",
+            lambda: advanced(0.1, delta=1e-8, times=100, slack=1e-6).delta, "k delta + delta'."),
+        _number("c",
+            "Each has epsilon 0.01, and delta' = 1e-6. What is the least k at which Theorem 3.20 says less than the sum?",
+            lambda: next(k for k in range(1, 1000) if advanced(0.01, times=k, slack=1e-6).epsilon < 0.01 * k),
+            "About 2 ln(1/delta'), and a little more for the second term."),
+        _number("d", "The mean loss of each is at most epsilon tanh(epsilon/2). What does that make of the epsilon' of a?",
+            lambda: advanced_tight(0.1, times=100, slack=1e-6).epsilon, "k times that bound in place of the second term."),
+        _number("e", "100 mechanisms shall cost (0.9, 1e-6) in total. Which epsilon does Corollary 3.21 allow each?",
+            lambda: advanced_per_mechanism(0.9, slack=1e-6, times=100), "0.9 over 2 sqrt(200 * 13.8155)."),
+        Exercise("f", float, "Give an epsilon at least 1.5 times as large with which Theorem 3.20 still promises (0.9, 1e-6).",
+            required=False, hint="Nearly all of 0.9 is for the first term: sqrt(200 * 13.8155) epsilon.",
+            right=lambda answer: 1.5 * advanced_per_mechanism(0.9, slack=1e-6, times=100) <= answer
+            and answer <= advanced_inverse(0.9, slack=1e-6, times=100)),
+        _number("g", "With the epsilon of e the first term of Theorem 3.20 is 0.45. What is the second term?",
+            lambda: 100 * kl_bound(advanced_per_mechanism(0.9, slack=1e-6, times=100)).book,
+            "100 epsilon (e^epsilon - 1), about 100 epsilon^2."),
+    )),
+    Lesson(6, "Section 3.5.2: Bob's lifetime, and how many queries", (
+        _number("a", "Bob is in 10,000 databases, each of epsilon 1/801. What is his total epsilon by Corollary 3.15?",
+            lambda: basic([(1 / 801, 0.0)] * TIMES).epsilon, "The sum."),
+        _number("b", "And by Theorem 3.20, at delta' = e^-32?",
+            lambda: advanced(1 / 801, times=TIMES, slack=SLACK).epsilon,
+            "800/801, since sqrt(20000 * 32) = 800, and the second term: not 1."),
+        _number("c", "One part in how many may each of the 10,000 spend, by Theorem 3.20 for (1, e^-32)?",
+            lambda: 1 / advanced_inverse(1.0, slack=SLACK, times=TIMES),
+            "A little more than 800: solve 800 x + 10000 x^2 = 1."),
+        _number("d", "One part in how many by Corollary 3.21?",
+            lambda: 1 / advanced_per_mechanism(1.0, slack=SLACK, times=TIMES), "2 sqrt(20000 * 32)."),
+        _number("e",
+            "Laplace noise of scale 1,000 is added to counts. How many may be answered for (1, 1e-6), by Corollary 3.21?",
+            lambda: _queries(1_000.0), "Each has epsilon 1/1000: (1000 epsilon')^2 / (8 ln(1/delta'))."),
+        _number("f", "n grows to 100 n, and the noise may stay n/100, as before. How many times as many queries is that?",
+            lambda: _queries(1e8 / 100) / _queries(1e6 / 100), "k grows as the square of the noise, and so as n^2."),
+        _number("g", "n grows to 100 n, and the noise shall stay sqrt(n)/10. How many times as many queries is that?",
+            lambda: _queries(1e4 / 10) / _queries(1e3 / 10), "The square of sqrt(n)/10 grows as n."),
     )),
 )})  # fmt: skip
 """The lessons by number, in the order of the text."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,9 @@ from dpcompose.version import __version__
 
 _USAGE: Any = typer.BadParameter.__base__
 """The error of a line that cannot be parsed, which typer does not name."""
+
+_OPEN = ("allow_extra_args", "ignore_unknown_options")
+"""The settings of a command that takes words which are not declared."""
 
 
 class _Root(TyperGroup):
@@ -89,13 +93,9 @@ def _function(command: Command) -> Callable[..., None]:
     context = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
+    named = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     parameters = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=_annotation(each),
-        )
+        named(each.name, default=each.default, annotation=_annotation(each))
         for each in command.parameters
     ]
     vars(call).update(__signature__=inspect.Signature([context, *parameters]))
@@ -127,11 +127,7 @@ def _built() -> typer.Typer:
     for line in COMMANDS:
         parent, _, name = line.rpartition(" ")
         command = load(line)
-        settings = (
-            {"allow_extra_args": True, "ignore_unknown_options": True}
-            if "words" in command.own
-            else None
-        )
+        settings = dict.fromkeys(_OPEN, True) if "words" in command.own else None
         groups[parent].command(name, context_settings=settings)(_function(command))
     return root
 

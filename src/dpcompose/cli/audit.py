@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import json as json_reader
 import math
-import sys
-import time
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dpcompose import check as guard
 from dpcompose.cli.command import ARGUMENT, Result, command, option
 from dpcompose.cli.inputs import described, loaded, read_plan, read_text
-from dpcompose.cli.output import BRIEF, DONE, REFUSED, stderr, write
+from dpcompose.cli.output import DONE, REFUSED, Progress, write
 from dpcompose.errors import DomainError, printable
 
 if TYPE_CHECKING:
-    from dpcompose.audit import AuditResult, Moment, Pair, Repeated, Source, Subject
+    from dpcompose.audit import Moment, Pair, Repeated, Subject
     from dpcompose.composition import Composable
 
 LARGEST_CERTIFICATE = 10**9
@@ -27,8 +25,9 @@ Mu = Annotated[float | None, option("The claim: mu-Gaussian differential privacy
 Alpha = Annotated[float, option("The probability of refuting a true claim.", shown=True)]
 
 
-@command("json", "html", "plot", files={"certificate": (".json",)}, doing=None)
+@command("json", "html", "plot", files={"certificate": (".json",)}, doing="importing the mechanism")
 def mechanism(
+    steps: Progress,
     name: Annotated[str, ARGUMENT],
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -74,9 +73,9 @@ def mechanism(
         certificate (FILE.json): Write the certificate.
         resume (FILE): Keep a journal in this file, and go on from it if it is there.
     """
-    from dpcompose.audit import Verdict, text_of, usual_pairs
+    from dpcompose.audit import LEARNERS, Verdict, audit, text_of, usual_pairs
     from dpcompose.plan import adjacency as adjacency_of
-    from dpcompose.report import document, page, pictures
+    from dpcompose.report import pictures
 
     related = adjacency_of("--adjacency", adjacency)
     subject, own_claim = subject_of(name, fresh=fresh, timing=timing, limit=limit)
@@ -89,42 +88,21 @@ def mechanism(
             domain=domain_of(domain),
         )
     )  # fmt: skip
-    outcome = _audited(
-        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
-        seed=seed_of(seed), resume=resume, adjacency=related,
-    )  # fmt: skip
-    stated: dict[str, Any] = {"subject": subject.name, "claim": repr(claim), "alpha": alpha}
-    stated["notes"] = tuple(sorted(subject.notes))
-
-    def files() -> Iterator[str]:
-        if certificate is not None:
-            write("--certificate", certificate, text_of(outcome.certificate or {}))
-            yield str(certificate)
-
-    return Result(
-        lambda: document(outcome, **stated),
-        lambda: page(outcome, **stated),
-        pictures=lambda: pictures(outcome, alpha=alpha),
-        files=files,
-        costly=True,
-        status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
-    )
-
-
-def _audited(subject: Source, pairs: tuple[Pair, ...], **how: Any) -> AuditResult:
-    from dpcompose.audit import LEARNERS, audit
-
-    last = [0.0]
+    goal = -math.log10(guard.open_probability("alpha", alpha))
 
     def progress(moment: Moment) -> None:
-        if sys.stderr.isatty() and time.monotonic() - last[0] > BRIEF:
-            last[0] = time.monotonic()
-            wealth, goal = moment.log_wealth / math.log(10), -math.log10(how["alpha"])
-            stderr(
-                f"{moment.samples:,} samples, wealth 10^{wealth:.1f} of 10^{goal:.1f}, epsilon >= {moment.epsilon:.3g}"
-            )
+        wealth = f"wealth 10^{moment.log_wealth / math.log(10):.1f} of 10^{goal:.1f}"
+        steps(f"{wealth}, epsilon >= {moment.epsilon:.3g}, samples", moment.samples, samples)
 
-    return audit(subject, pairs, learners=LEARNERS, progress=progress, **how)
+    outcome = audit(
+        subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
+        seed=seed_of(seed), resume=resume, adjacency=related, learners=LEARNERS, progress=progress,
+    )  # fmt: skip
+    proof = partial(write, "--certificate", text=text_of(outcome.certificate or {}))
+    status = REFUSED if outcome.verdict is Verdict.REFUTED else DONE
+    result = Result.of(outcome, notes=sorted(subject.notes), status=status)
+    files = [(certificate, proof)]
+    return replace(result, pictures=lambda: pictures(outcome), files=files, costly=True)
 
 
 @command("json", doing=None)

@@ -118,11 +118,8 @@ def _values(statement: Statement | Lesson, words: list[str]) -> dict[str, float 
 
 def _number(parameter: Parameter, text: str) -> float:
     try:
-        return (
-            float(Fraction(text))
-            if "/" in text and parameter.kind is float
-            else parameter.kind(text)
-        )
+        is_part = "/" in text and parameter.kind is float
+        return float(Fraction(text)) if is_part else parameter.kind(text)
     except (ValueError, ArithmeticError):
         wanted = "an integer" if parameter.kind is int else "a number"
         raise DomainError(f"--{parameter.name}", text, f"{wanted}: {parameter.meaning}") from None

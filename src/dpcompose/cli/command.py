@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +24,6 @@ from dpcompose.cli.output import (
     emit_document,
     error_boundary,
     progress,
-    require_harmless,
     require_writable,
     stderr,
     stdout,
@@ -37,7 +36,6 @@ from dpcompose.version import __version__
 if TYPE_CHECKING:
     from dpcompose.report import Page, Picture
 
-PICTURES = (".png", ".svg", ".pdf")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _OPTION = re.compile(
     r"^    (?P<name>\w+)(?: \((?P<value>.*?)\))?: (?P<help>.*(?:\n {8}.*)*)", re.MULTILINE
@@ -97,7 +95,7 @@ class Result:
         status: The exit status.
         pictures: Makes the pictures, of the HTML page and of --plot.
         html: Makes the HTML page, if it is another one.
-        files: Writes further files, and yields their names.
+        files: Further files, if they are wanted, and what writes each.
         costly: Whether it is printed before files are written: what fails then loses a file, and not the result.
     """
 
@@ -108,7 +106,7 @@ class Result:
     status: int = DONE
     pictures: Callable[[], Sequence[Picture]] = tuple
     html: Callable[[], Page] | None = None
-    files: Callable[[], Iterable[str]] = tuple
+    files: Sequence[tuple[Path | None, Callable[[Path], None]]] = ()
     costly: bool = False
 
     @classmethod
@@ -129,7 +127,7 @@ OUTPUTS: dict[str, tuple[Any, Declared]] = {
     "html": (Path, option("Write one self-contained page with pictures.", "FILE")),
     "plot": (Path, option("Write the pictures; the name ends in .png, .svg or .pdf.", "FILE")),
 }
-_SUFFIXES = {"html": (".html", ".htm"), "plot": PICTURES}
+_SUFFIXES = {"html": (".html", ".htm"), "plot": (".png", ".svg", ".pdf")}
 
 
 @dataclass(frozen=True)
@@ -207,19 +205,11 @@ class Command:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The options and arguments: the parameters that the command line gives, then the outputs."""
-        own = [
-            self._parameter(each)
-            for each in self.own.values()
-            if each.name not in {*_SUPPLIED, *OUTPUTS}
-        ]
+        own = (each for each in self.own.values() if each.name not in {*_SUPPLIED, *OUTPUTS})
         outputs = ((name, *OUTPUTS[name]) for name in self.outputs)
-        return (
-            *own,
-            *(
-                Parameter(name, kind, False if kind is bool else None, declared)
-                for name, kind, declared in outputs
-            ),
-        )
+        unset = {bool: False, Path: None}
+        files = (Parameter(name, kind, unset[kind], shown) for name, kind, shown in outputs)
+        return (*map(self._parameter, own), *files)
 
     def _parameter(self, parameter: inspect.Parameter) -> Parameter:
         kind, default, declared = parameter.annotation, parameter.default, Declared()
@@ -245,11 +235,7 @@ class Command:
             if emitted["json"] and emitted["csv"]:
                 raise DomainError("--csv", True, "not beside --json: one of them")
             for name, suffixes in (_SUFFIXES | dict(self.files)).items():
-                file = outputs.get(name, values.get(name))
-                if suffixes:
-                    require_writable(f"--{name}", file, *suffixes)
-                else:
-                    require_harmless(f"--{name}", file)
+                require_writable(f"--{name}", outputs.get(name, values.get(name)), *suffixes)
             if any(outputs.get(name) is not None for name in _SUFFIXES):
                 from dpcompose.report import require_pictures
 
@@ -260,7 +246,7 @@ class Command:
                     _write_files(result, outputs)
             if result is None:
                 return
-            emit(self.line, result.document, result.page, text=result.text, **emitted)
+            emit(self.line, result, **emitted)
             if result.costly:
                 _write_files(result, outputs)
         for remark in result.remarks:
@@ -338,40 +324,32 @@ def _refuse(wrong: bool) -> None:
         raise ValueError
 
 
-def emit(
-    command: str,
-    document: Callable[[], Mapping[str, Any]],
-    page: Callable[[], Page] | None,
-    *,
-    text: str = "",
-    json: bool,
-    csv: bool = False,
-) -> None:
-    """Print the result of a command on standard output: as one JSON document, as CSV, as text or as a page.
+def emit(line: str, result: Result, *, json: bool, csv: bool) -> None:
+    """Print a result on standard output: as one JSON document, as text, as CSV or as a page.
 
     Args:
-        command: The words after `dpcompose`, such as "ledger show".
-        document: Makes the document, which is printed with the command and the version of dpcompose.
-        page: Makes the page, if there is one.
-        text: Printed in place of the page.
+        line: The words after `dpcompose`, such as "ledger show".
+        result: The result of the command.
         json: Whether to print the document.
         csv: Whether to print the tables as CSV.
     """
     if json:
-        emit_document(command, document())
-    elif text or page is None:
-        stdout(text)
+        emit_document(line, result.document())
+    elif result.text or result.page is None:
+        stdout(result.text)
     else:
         from dpcompose.report import csv_text, text as text_of
 
-        stdout((csv_text if csv else text_of)(page()))
+        stdout((csv_text if csv else text_of)(result.page()))
 
 
 def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:
     """Write the page, the pictures and the files that are asked for."""
     html, plot, page = outputs.get("html"), outputs.get("plot"), result.html or result.page
-    for file in result.files():
-        stderr(f"wrote {file}")
+    for file, put in result.files:
+        if file is not None:
+            put(file)
+            stderr(f"wrote {file}")
     if html is None and plot is None:
         return
     from dpcompose.report import html as html_of, write as write_pictures

@@ -1,4 +1,6 @@
-"""`dpcompose ledger evidence`: signed checkpoints, and proofs that can be checked without the ledger."""
+"""`dpcompose ledger evidence` and `ledger admin`: signed checkpoints, proofs that can be checked without the ledger, copies
+of a ledger as a whole; and the schemas of all documents.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dpcompose.cli.command import (
     ARGUMENT,
     Actor,
+    KeptAnchor,
     LedgerUrl,
     Result,
     TrustedKeys,
@@ -17,8 +20,8 @@ from dpcompose.cli.command import (
     command,
     option,
 )
-from dpcompose.cli.inputs import LARGEST_ANCHOR, keys_of, opened, read_text
-from dpcompose.cli.output import REFUSED, stderr, stdout, write
+from dpcompose.cli.inputs import LARGEST_ANCHOR, anchor_in, keys_of, opened, read_text
+from dpcompose.cli.output import REFUSED, Progress, stderr, stdout, write
 from dpcompose.errors import DomainError, EvidenceError, printable
 
 if TYPE_CHECKING:
@@ -208,12 +211,8 @@ def _secret(file: Path | None) -> SigningKey:
     from dpcompose.ledger import SigningKey
 
     if file is None:
-        raise DomainError(
-            "--key",
-            None,
-            "the file of the secret key",
-            "Make one: dpcompose ledger evidence key NAME --out FILE",
-        )
+        remedy = "Make one: dpcompose ledger evidence key NAME --out FILE"
+        raise DomainError("--key", None, "the file of the secret key", remedy)
     return SigningKey.read(read_text("--key", file, most=LARGEST_ANCHOR))
 
 
@@ -233,3 +232,89 @@ def _written(text: str, out: Path | None) -> None:
         return
     write("--out", out, text)
     stderr(f"wrote {printable(str(out))}")
+
+
+@command(doing=None)
+def schema(
+    line: Annotated[list[str] | None, ARGUMENT] = None,
+) -> None:
+    """Print the JSON schema of a command's documents: dpcompose ledger admin schema ledger show.
+
+    Args:
+        line ([COMMAND]...): Such as account, or ledger show; left out: the names of all.
+    """
+    from dpcompose.document import dumps
+    from dpcompose.report import DOCUMENTS, schema as schema_of
+
+    stdout((dumps(schema_of(" ".join(line))) if line else "\n".join(DOCUMENTS)) + "\n")
+
+
+@command("json", files={"keep": ()})
+def backup(
+    steps: Progress,
+    url: LedgerUrl,
+    out: Path | None = None,
+    keep: Path | None = None,
+) -> Result:
+    """Copy a ledger that others go on using into a new file, and verify both.
+
+    Args:
+        out (FILE): The new file.
+        keep (FILE): Write the anchor to a file, to be kept elsewhere.
+    """
+    if out is None:
+        raise DomainError("--out", None, "a new file")
+    with opened(url, reading=True) as ledger:
+        from dpcompose.ledger import backup as backup_of
+
+        copy = backup_of(ledger, out, progress=steps)
+    anchor = copy.anchor.to_json()
+    if keep is not None:
+        write("--keep", keep, anchor + "\n")
+    counts = {"entries": copy.entries, "scopes": copy.scopes}
+    return Result(
+        lambda: {"ledger": url, "backup": str(out), **counts, "anchor": anchor},
+        text=_agreeing(str(out), copy.entries, copy.scopes),
+    )
+
+
+@command("json")
+def restore(
+    steps: Progress,
+    source: Annotated[Path, ARGUMENT],
+    url: LedgerUrl,
+    anchor: KeptAnchor = None,
+    trust: TrustedKeys = None,
+    actor: Actor = "keeper",
+) -> Result:
+    """Make a ledger from a BACKUP where there is none yet; trees that lack entries of the anchor are closed.
+
+    Args:
+        source (BACKUP): What `backup` wrote.
+    """
+    from dpcompose.ledger import restore as restored_from
+
+    wanted = None if anchor is None else anchor_in(anchor, trust)
+    restored = restored_from(source, url, anchor=wanted, actor=actor, progress=steps)
+    check, lost = restored.verification, restored.lost
+    counts = {"entries": check.entries, "scopes": check.scopes, "anchored": anchor is not None}
+    short = [{"scope": root, "has": has, "anchor": had} for root, (has, had) in lost.items()]
+    remarks = [f"dpcompose: {_lost(root, *sizes)}" for root, sizes in lost.items()]
+    if anchor is None:
+        unknown = "No anchor was given: whether entries are lost is not known"
+        remarks.append(f"{unknown}, and their budget may be given back")
+    stated = {"ledger": url, "backup": str(source), **counts, "lost": short}
+    stated["anchor"] = check.anchor.to_json()
+    text = _agreeing(url, check.entries, check.scopes)
+    return Result(lambda: stated, text=text, remarks=remarks)
+
+
+def _lost(root: str, has: int, had: int) -> str:
+    """A sentence on a restored tree that lacks entries: it has `has`, and its anchor `had`."""
+    lost = f"what the anchor has after entry {has}, up to {had}, is lost; it is closed"
+    following = "Open a new one that leaves out what may have been spent"
+    return f"{printable(root)}: {lost if has else 'it is gone'}. {following}"
+
+
+def _agreeing(where: str, entries: int, scopes: int) -> str:
+    return f"{printable(where)}: {entries} entries and {scopes} scopes, which agree\n"

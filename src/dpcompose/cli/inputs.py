@@ -69,11 +69,9 @@ def read_plan(path: Path) -> Plan:
     """The plan in a file, or on standard input for `-`."""
     from dpcompose.plan import Plan
 
-    return (
-        Plan.parse(read_text("PLAN", "-"), source="standard input")
-        if str(path) == "-"
-        else Plan.read(path)
-    )
+    if str(path) == "-":
+        return Plan.parse(read_text("PLAN", "-"), source="standard input")
+    return Plan.read(path)
 
 
 def opened(

@@ -88,8 +88,8 @@ def scope(
     from dpcompose.report import document, left_of, tree_page
 
     target = {"epsilon": epsilon, "delta": delta, "mechanism_delta": mechanism_delta}
+    note, text = {} if unit is None else {"unit": unit}, ""
     with opened(url) as ledger:
-        note, opened_now = {} if unit is None else {"unit": unit}, 0
         budget = BudgetArguments(
             kind,
             filter,
@@ -105,36 +105,28 @@ def scope(
         )
         if names is not None:
             if cap or key is not None:
-                domain = "left out beside --cap and --key"
-                raise DomainError("--from", str(names), domain)
+                raise DomainError("--from", str(names), "left out beside --cap and --key")
             lines = read_text("--from", names, most=LARGEST_NAMES).split("\n")
-            opened_now = budget.open_all(
-                ledger, [f"{path}/{line.strip()}" for line in lines if line.strip()], actor=actor
-            )
+            below = [f"{path}/{line.strip()}" for line in lines if line.strip()]
+            opened_now = budget.open_all(ledger, below, actor=actor)
+            text = f"{printable(path)}: {opened_now} scopes are open below it\n"
         elif cap:
             _require_alone("--cap, which caps amounts without a filter", budget, "kind", "renew")
             if kind == "slots":
                 domain = "filter or partition beside --cap: slots need a filter"
                 raise DomainError("kind", kind, domain)
+            caps, described = pairs("--cap", cap), {"note": note} if note else None
             ledger.scope(
-                path,
-                kind=kind,
-                caps=pairs("--cap", cap),
-                renew=renew,
-                description={"note": note} if note else None,
-                actor=actor,
-                key=key,
+                path, kind=kind, caps=caps, renew=renew, description=described, actor=actor, key=key
             )
         else:
             budget.open(ledger, path, actor=actor, key=key)
         with ledger.moment() as moment:
             balances = [moment.balance(each) for each in paths_down_to(path)]
-    if names is not None:
-        text = f"{printable(path)}: {opened_now} scopes are open below it\n"
-        return Result(lambda: document(balances[-1], left_of(balances)[path]), text=text)
     return Result(
         lambda: document(balances[-1], left_of(balances)[path]),
-        lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open", zeros=True),
+        lambda: tree_page(balances, where=url, path=path, headline=f"{path}: open"),
+        text,
     )
 
 
@@ -159,12 +151,8 @@ def charge(
     """
     with opened(url) as ledger:
         if key is None:
-            raise DomainError(
-                "--key",
-                None,
-                "a key that names this request",
-                "A repeat with the same key charges nothing",
-            )
+            remedy = "A repeat with the same key charges nothing"
+            raise DomainError("--key", None, "a key that names this request", remedy)
         try:
             receipt = _charged(ledger, path, plan, cost, key=key, delta=delta, actor=actor)
         except OverdrawnError as refusal:
@@ -184,14 +172,9 @@ def charge(
 
 
 def _refused(refusal: OverdrawnError) -> Result:
-    document = {
-        "granted": False,
-        "scope": refusal.scope,
-        "currency": refusal.currency,
-        "asked": str(refusal.requested),
-        "left": str(refusal.left),
-        "reason": str(refusal),
-    }
+    document = {"granted": False, "scope": refusal.scope, "currency": refusal.currency}
+    document |= {"asked": str(refusal.requested), "left": str(refusal.left)}
+    document |= {"reason": str(refusal)}
     return Result(lambda: document, remarks=[f"dpcompose: {refusal}"], status=REFUSED)
 
 
@@ -209,9 +192,8 @@ def _charged(
         raise DomainError("PLAN", plan and str(plan), "a plan file or --cost, one of them")
     if cost:
         if delta is not None:
-            raise DomainError(
-                "--delta", delta, "nothing beside --cost, which is charged as it is written"
-            )
+            domain = "nothing beside --cost, which is charged as it is written"
+            raise DomainError("--delta", delta, domain)
         from dpcompose.ledger import Amount, paths_down_to
 
         amounts = pairs("--cost", cost)
@@ -278,9 +260,8 @@ def _receipt(source: str) -> str:
     try:
         document = json_reader.loads(text)
     except (ValueError, RecursionError):
-        raise DomainError(
-            "RECEIPT", source, "the receipt of a charge, or the document that has it"
-        ) from None
+        domain = "the receipt of a charge, or the document that has it"
+        raise DomainError("RECEIPT", source, domain) from None
     stated = cast("dict[str, Any]", document).get("receipt") if isinstance(document, dict) else None
     return stated if isinstance(stated, str) else text
 

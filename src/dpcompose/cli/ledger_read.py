@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import (
     ARGUMENT,
@@ -54,8 +54,7 @@ def show(url: LedgerUrl, html: Path | None, path: MaybePath = None) -> Result:
             "ledger": url,
             "scopes": [document(each, left[each.scope.path]) for each in shown],
         },
-        lambda: tree_page(balances, where=url, path=path, zeros=True),
-        html=lambda: tree_page(balances, where=url, path=path),
+        lambda: tree_page(balances, where=url, path=path),
         pictures=lambda: pictures,
     )
 
@@ -92,11 +91,7 @@ def log(
         )
         entries = list(islice(chosen, most)) if tail is None else list(deque(chosen, tail))
     return Result(
-        lambda: {
-            "ledger": url,
-            "path": path,
-            "entries": [document(entry) for entry in entries],
-        },
+        lambda: {"ledger": url, "path": path, "entries": [document(entry) for entry in entries]},
         lambda: log_page(entries, path=path),
     )
 
@@ -133,15 +128,11 @@ def price(
         left = ledger.available(path)
         epsilon = charge_in_epsilon(account.chain, cost, left)
         percent, fits = charge_in_percent(ledger, path, cost), account.room(cost) > 0
+    stated: dict[str, Any] = {"ledger": url, "scope": path, "fits": fits, "left": left.texts()}
+    stated["cost"] = {name: str(amount) for name, amount in cost.items()}
+    stated["epsilon"] = epsilon and dict(zip(("asked", "left"), epsilon, strict=True))
     return Result(
-        lambda: {
-            "ledger": url,
-            "scope": path,
-            "fits": fits,
-            "cost": {name: str(amount) for name, amount in cost.items()},
-            "left": left.texts(),
-            "epsilon": None if epsilon is None else {"asked": epsilon[0], "left": epsilon[1]},
-        },
+        lambda: stated,
         lambda: price_page(path, cost, left=left, epsilon=epsilon, fits=fits, percent=percent),
         status=DONE if fits else REFUSED,
     )

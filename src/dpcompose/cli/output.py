@@ -97,38 +97,32 @@ def headed(command: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_writable(option: str, path: Path | None, *suffixes: str) -> None:
-    """Raise DomainError unless `path` is None or can become a file of that kind."""
+    """Raise DomainError unless `path` is None or can become a file of that kind; of any kind, if it belongs to no ledger."""
     if path is None:
         return
-    if path.suffix.lower() not in suffixes:
+    if suffixes and path.suffix.lower() not in suffixes:
         raise DomainError(option, str(path), f"a file name that ends in {' or '.join(suffixes)}")
     try:
         there, directory = os.path.lexists(path), path.parent.stat()
         if not stat.S_ISDIR(directory.st_mode) or not directory.st_nlink or path.is_dir():
-            raise DomainError(option, str(path), "a file in a directory that exists")
-        if there and not (path.is_symlink() or path.is_file()):
-            raise DomainError(option, str(path), "a file, not a device or a pipe")
-        if not os.access(path.parent, os.W_OK) or (path.is_file() and not os.access(path, os.W_OK)):
-            raise DomainError(option, str(path), "a file that can be written")
+            domain = "a file in a directory that exists"
+        elif there and not (path.is_symlink() or path.is_file()):
+            domain = "a file, not a device or a pipe"
+        else:
+            files = [path.parent, *([path] if path.is_file() else [])]
+            writable = all(os.access(each, os.W_OK) for each in files)
+            domain = "" if writable else "a file that can be written"
     except (FileNotFoundError, NotADirectoryError):
-        raise DomainError(option, str(path), "a file in a directory that exists") from None
+        domain = "a file in a directory that exists"
     except (OSError, ValueError) as error:
-        raise DomainError(option, str(path), f"a file that can be written ({error})") from None
+        domain = f"a file that can be written ({error})"
+    if not suffixes and not domain:
+        from dpcompose.ledger import Ledger
 
-
-def require_harmless(option: str, file: Path | None) -> None:
-    """Raise DomainError if `file` cannot be written, or may belong to a ledger."""
-    if file is None:
-        return
-    require_writable(option, file, file.suffix.lower())
-    from dpcompose.ledger import Ledger
-
-    if Ledger.is_of_database(file):
-        raise DomainError(
-            option,
-            str(file),
-            "a file of its own, not one of a database, which would be written over",
-        )
+        if Ledger.is_of_database(path):
+            domain = "a file of its own, not one of a database, which would be written over"
+    if domain:
+        raise DomainError(option, str(path), domain)
 
 
 @contextmanager

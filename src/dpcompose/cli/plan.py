@@ -144,15 +144,13 @@ def advise(
         if name not in target:
             raise PlanError(read.source, "", name, None, f"a value, in the plan or as --{name}")
     steps("trying budgets", 0, 1)
-    names: dict[object, str] = {}
-    for entry in read.entries:
-        if entry.times:
-            names.setdefault(entry.mechanism, entry.name)
     work = [(entry.mechanism, entry.times) for entry in read.entries]
-    advice = adaptive.advise(
-        work, target["epsilon"], delta=target["delta"], adjacency=read.adjacency
-    )
-    return Result.of(advice, list(names.values()), target)
+    several = [entry for entry in read.entries if entry.times]
+    names = {entry.mechanism: entry.name for entry in reversed(several)}
+    distinct = [names[each] for each in dict.fromkeys(entry.mechanism for entry in several)]
+    epsilon, delta = target["epsilon"], target["delta"]
+    advice = adaptive.advise(work, epsilon, delta=delta, adjacency=read.adjacency)
+    return Result.of(advice, distinct, target)
 
 
 @command("json", doing=None)

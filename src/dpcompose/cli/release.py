@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,22 +149,11 @@ def _answered(
     """The answers, and the files of the answer and of synthetic rows."""
     from dpcompose.document import dumps
     from dpcompose.release import SyntheticData
-    from dpcompose.report import document, page
 
-    members = document(answers, confidence=confidence, left=left)
+    result = Result.of(answers, confidence=confidence, left=left)
 
-    def files() -> Iterator[str]:
-        if out is not None and out.suffix == ".json":
-            write("--out", out, dumps(headed("release", members)))
-        elif out is not None:
-            answers[0].write(out)
-        if rows is not None:
-            SyntheticData(answers[0]).write(rows)
-        yield from (str(file) for file in (out, rows) if file is not None)
-
-    return Result(
-        lambda: members,
-        lambda: page(answers, confidence=confidence, left=left),
-        files=files,
-        costly=True,
-    )
+    put = answers[0].write
+    if out is not None and out.suffix == ".json":
+        put = partial(write, "--out", text=dumps(headed("release", result.document())))
+    files = ((out, put), (rows, SyntheticData(answers[0]).write)) if rows else ((out, put),)
+    return replace(result, files=files, costly=True)

@@ -33,14 +33,9 @@ def run(words: Sequence[str]) -> int | str | None:
 
         line, rest = split(words)
         INVOKED.set(Invocation(title(line), "--json" in words))
-        parsed = (
-            load(line).parse(rest)
-            if line in COMMANDS and "_DPCOMPOSE_COMPLETE" not in os.environ
-            else None
-        )
-        if parsed is not None:
-            loose, values = parsed
-            load(line)(loose, **values)
+        is_own = line in COMMANDS and "_DPCOMPOSE_COMPLETE" not in os.environ
+        if is_own and (parsed := load(line).parse(rest)) is not None:
+            load(line)(parsed[0], **parsed[1])
         else:
             from dpcompose.cli.app import app
 
@@ -48,20 +43,12 @@ def run(words: Sequence[str]) -> int | str | None:
     except SystemExit as end:
         return end.code
     except UnprintedError as error:
-        # The buffered rest would fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if str(error):
-            stderr(
-                f"dpcompose: standard output cannot be written ({error}). What was asked for may have been done"
-            )
-        return NOT_AVAILABLE
+        return _unprinted(str(error))
     except KeyboardInterrupt:
         return STOPPED
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            stderr(f"dpcompose: standard output cannot be written ({error.strerror})")
-            return NOT_AVAILABLE
+            return _unprinted(error.strerror)
         import traceback
 
         function = traceback.extract_tb(error.__traceback__)[-1].name
@@ -69,6 +56,16 @@ def run(words: Sequence[str]) -> int | str | None:
         report_error(type(error).__name__, message, INTERNAL)
         return INTERNAL
     return DONE
+
+
+def _unprinted(reason: str | None) -> int:
+    """Say why standard output cannot be written, if its reader did not just close it."""
+    # The buffered rest would fail again when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if reason:
+        cannot = f"standard output cannot be written ({reason})"
+        stderr(f"dpcompose: {cannot}. What was asked for may have been done")
+    return NOT_AVAILABLE
 
 
 def main() -> None:

@@ -185,11 +185,8 @@ def people(
 def _shown(people: Sequence[Mapping[str, str]]) -> Iterator[str]:
     for each in people:
         scope, gone = each["subtree"] or "every scope", each["revoked"]
-        end = (
-            f"revoked {gone[:16]}Z by {each['revoked_by']}"
-            if gone
-            else f"until {each['until'][:16]}Z"
-        )
+        end = f"until {each['until'][:16]}Z"
+        end = f"revoked {gone[:16]}Z by {each['revoked_by']}" if gone else end
         who = f"{each['role']} {each['name']} of {scope}: {end}"
         yield printable(f"{who}, invited {each['at'][:16]}Z by {each['by']}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,23 +43,12 @@ def write_statement(
     from dpcompose.interop import privacy_json, statement
 
     stated = statement(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
-    texts = (("--card", card, stated.model_card), ("--privacy", privacy, privacy_json(stated)))
-
-    def files() -> Iterator[str]:
-        for name, path, text in texts:
-            if path is not None:
-                write(name, path, text)
-                yield str(path)
-
-    return Result(
-        lambda: {
-            "epsilon": stated.epsilon,
-            "delta": stated.delta,
-            "paragraph": stated.paragraph,
-        },
-        text=stated.paragraph + "\n",
-        files=files,
+    files = (
+        (card, partial(write, "--card", text=stated.model_card)),
+        (privacy, partial(write, "--privacy", text=privacy_json(stated))),
     )
+    members = {"epsilon": stated.epsilon, "delta": stated.delta, "paragraph": stated.paragraph}
+    return Result(lambda: members, text=f"{stated.paragraph}\n", files=files)
 
 
 @command("json", doing="pricing the mechanisms again")
@@ -110,12 +99,5 @@ def _page(checked: Verified, source: str) -> Page:
     stated = checked.statement
     facts = [("unit of privacy", one_line(stated.unit)), ("digest", checked.digest)]
     facts += [("mechanism", one_line(run.described)) for run in stated.runs]
-    notes = (*checked.checked, *(f"Not checked: {sentence}" for sentence in checked.unchecked))
-    return Page(
-        source,
-        f"The release is {stated.guarantee}",
-        "good",
-        tuple(facts),
-        (),
-        notes,
-    )
+    notes = [*checked.checked, *(f"Not checked: {sentence}" for sentence in checked.unchecked)]
+    return Page(source, f"The release is {stated.guarantee}", "good", facts, notes=notes)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,7 @@ from dpcompose.plan import (
     over_delta,
     over_times,
 )
+from dpcompose.report.gallery import training_pictures
 from dpcompose.report.layout import Heading, Page, PageTable, Tone, headings
 from dpcompose.report.number import (
     above,
@@ -36,7 +38,6 @@ from dpcompose.report.number import (
     trimmed,
 )
 from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
-from dpcompose.report.training import training_pictures
 from dpcompose.values import Adjacency, Bound
 
 if TYPE_CHECKING:
@@ -68,16 +69,10 @@ def account_page(
         tables.insert(0, _risk_table(risk))
     if explain and account.total.certificate.budget:
         tables.append(_certificate(account))
-    return Page(
-        title=account.plan.source,
-        headline=_headline(account),
-        tone=_TONES[account.within],
-        facts=_facts(account),
-        tables=tuple(table for table in tables if table.rows),
-        notes=_notes(account, explain),
-        source=account.plan.toml(),
-        meaning=meaning(account),
-    )
+    headline, tone, plan = _headline(account), _TONES[account.within], account.plan
+    facts, notes = _facts(account), _notes(account, explain)
+    source, promise = plan.toml(), meaning(account)
+    return Page(plan.source, headline, tone, facts, tables, notes, source=source, meaning=promise)
 
 
 def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> dict[str, Any]:
@@ -109,30 +104,19 @@ def _risk_table(result: PlanRisk | Risk) -> PageTable:
     powers = {risk.false_positive_rate: risk.true_positive_rate}
     if isinstance(result, PlanRisk):
         powers = {rate: result.power(rate) for rate in _RATES}
-    prior = exactly(risk.prior)
+    prior, wrong = exactly(risk.prior), f">= {below(risk.bayes_error.lower)}"
+    at_rate, secret = "true positive rate at false positive rate", _at_most(risk.reconstruction)
     rows = [
-        (
-            f"true positive rate at false positive rate {exactly(rate)}",
-            _at_most(power),
-            exactly(rate),
-        )
+        (f"{at_rate} {exactly(rate)}", _at_most(power), exactly(rate))
         for rate, power in powers.items()
     ]
     rows += [
         ("advantage: the largest difference of the two rates", _at_most(risk.advantage), "0"),
-        (
-            f"Bayes error: the wrong world named, at prior {prior}",
-            f">= {below(risk.bayes_error.lower)}",
-            prior,
-        ),
-        (
-            f"reconstruction of a secret with {prior} chance to guess",
-            _at_most(risk.reconstruction),
-            prior,
-        ),
+        (f"Bayes error: the wrong world named, at prior {prior}", wrong, prior),
+        (f"reconstruction of a secret with {prior} chance to guess", secret, prior),
     ]
     columns = headings("~attack", ">at best", ">guessing blindly")
-    return PageTable("What an attacker gains", columns, tuple(rows), (_ATTACKER,))
+    return PageTable("What an attacker gains", columns, rows, [_ATTACKER])
 
 
 def risk_document(result: PlanRisk) -> dict[str, Any]:
@@ -150,43 +134,39 @@ def risk_page(result: PlanRisk | Risk) -> Page:
     """The gain of an attacker who sees every answer."""
     risk = result.risk if isinstance(result, PlanRisk) else result
     headline = f"advantage {_at_most(risk.advantage)}"
-    return Page("What an attacker gains", headline, "plain", (), (_risk_table(result),))
+    return Page("What an attacker gains", headline, tables=[_risk_table(result)])
 
 
-def calibrated_page(result: Calibration) -> Page:
-    """A parameter that meets its target, and what it certifies."""
+def calibrated_page(result: Calibration, number: str = "epsilon", target: str = "") -> Page:
+    """A parameter that meets its target, and what it certifies: bounds of `number`."""
     low, high = interval(result.bound)
-    beyond = result.neighbor and above(result.neighbor.upper, 12)
-    facts = [("certified", f"{low} to {high}"), ("method", result.bound.certificate.method)]
-    facts += [("just beyond", f"at most {beyond}")] if beyond else []
+    facts = [("target", target)] if target else []
+    facts.append(("certified", f"{low} <= {number} <= {high}"))
+    facts.append(("method", result.bound.certificate.method))
+    if result.neighbor is not None:
+        beyond = above(result.neighbor.upper, 12)
+        facts.append(("just beyond", f"{number} is only certified to be at most {beyond}"))
+    monotone = "Epsilon is not monotone in this parameter: a smaller value may do as well."
+    notes = () if result.extreme else (monotone,)
     headline = f"{exactly(result.value)} meets the target"
-    following = "run with this value: a neighboring one is not certified to meet the target"
-    return Page("Calibration", headline, "good", tuple(facts), (), following=following)
+    return Page("Calibration", headline, "good", facts, notes=notes)
 
 
 def calibration_page(result: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
-    calibration, attack = result.calibration, dict(result.attack)
-    low, high = interval(calibration.bound)
+    attack = dict(result.attack)
     number = next(iter(attack), "epsilon").replace("_", " ")
     number = "chance of a right guess" if "bayes_error" in attack else number
     target = ", ".join(f"{name.replace('_', ' ')} {exactly(attack[name])}" for name in attack)
     if result.epsilon is not None and result.delta is not None:
         target = f"epsilon <= {exactly(result.epsilon)} at delta = {exactly(result.delta)}"
-    facts = [
-        ("target", target),
-        ("certified", f"{low} <= {number} <= {high}"),
-        ("method", calibration.bound.certificate.method),
-    ]
-    if calibration.neighbor is not None:
-        beyond = above(calibration.neighbor.upper, 12)
-        facts.append(("just beyond", f"{number} is only certified to be at most {beyond}"))
-    which = f"is the {result.extreme} value" if calibration.extreme else "keeps to the target"
+    which = "keeps to the target"
+    if result.calibration.extreme:
+        which = f"is the {result.extreme} value"
     headline = f"{result.key} = {exactly(result.value)} {which}"
-    monotone = "Epsilon is not monotone in this parameter: a smaller value may do as well."
-    notes = () if calibration.extreme else (monotone,)
     title, source = f"Calibration of {result.key}", result.plan.toml()
-    return Page(title, headline, "good", tuple(facts), (), notes=notes, source=source)
+    page = calibrated_page(result.calibration, number, target)
+    return replace(page, title=title, headline=headline, source=source)
 
 
 def calibration_document(result: PlanCalibration) -> dict[str, Any]:
@@ -253,16 +233,12 @@ def _mechanisms(account: PlanAccount) -> PageTable:
     most = largest_first[0].alone.upper if largest_first else 0.0
     rows: list[tuple[str, ...]] = []
     for each in largest_first:
-        row = (
-            each.entry.name,
-            in_words(each.entry),
-            f"{each.entry.times:,}",
-            above(each.alone.upper),
-        )
+        entry, alone = each.entry, above(each.alone.upper)
         without = "" if each.without is None else above(each.without.upper)
-        rows.append((*row, without) if several else row)
-    parts = tuple(_part(each.alone.upper, most) for each in largest_first)
-    return PageTable("What each mechanism contributes", columns, tuple(rows), shares=parts)
+        row = entry.name, in_words(entry), f"{entry.times:,}", alone, without
+        rows.append(row[: len(columns)])
+    parts = [_part(each.alone.upper, most) for each in largest_first]
+    return PageTable("What each mechanism contributes", columns, rows, shares=parts)
 
 
 def _part(value: float, most: float) -> float:
@@ -282,15 +258,14 @@ def _theorems(account: PlanAccount, explain: bool) -> PageTable:
             finite = 0 < certified < each.epsilon < math.inf
             excess = each.epsilon / certified - 1 if finite else 0.0
             beside = f"+{100 * excess:.3g} %" if excess >= 5e-5 else ""
-        row = (each.name, shown, beside, each.reference)
-        rows.append((*row, each.note) if explain else row)
-    title = f"What each theorem says at delta = {exactly(account.delta)}"
-    return PageTable(title, columns, tuple(rows))
+        row = each.name, shown, beside, each.reference, each.note
+        rows.append(row[: len(columns)])
+    return PageTable(f"What each theorem says at delta = {exactly(account.delta)}", columns, rows)
 
 
 def _certificate(account: PlanAccount) -> PageTable:
     certificate = account.total.certificate
-    rows = tuple((name, above(size, 3)) for name, size in certificate.budget)
+    rows = [(name, above(size, 3)) for name, size in certificate.budget]
     return PageTable("Where the width comes from", headings("error", f">{certificate.unit}"), rows)
 
 
@@ -360,49 +335,33 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
     """Several plans that were asked one question: their totals, and the theorems' epsilons side by side."""
     question = accounts[0].question
     order = sorted(accounts, key=lambda each: each.total.upper)
-    totals = tuple(
+    totals = [
         (each.plan.source, *interval(each.total), each.plan.adjacency.value) for each in order
-    )
+    ]
     columns = headings("~plan", f">{question.computed} at least", ">at most", "neighbors")
     theorems = {row.name: row.reference for each in order for row in each.comparisons}
     epsilons = [{row.name: above(row.epsilon) for row in each.comparisons} for each in order]
-    rows = tuple(
-        (name, *(each.get(name, "") for each in epsilons), reference)
-        for name, reference in theorems.items()
-    )
+    rows = [(name, *(each.get(name, "") for each in epsilons), at) for name, at in theorems.items()]
     theorem, reference = headings("~theorem", "reference")
     heads = (theorem, *(Heading(each.plan.source, "right") for each in order), reference)
     delta = exactly(accounts[0].delta)
-    tables = (
-        PageTable("Totals", columns, totals),
-        PageTable(f"Epsilon of each theorem at delta = {delta}", heads, rows),
-    )
+    title = f"Epsilon of each theorem at delta = {delta}"
+    tables = PageTable("Totals", columns, totals), PageTable(title, heads, rows)
     best = order[0]
     at = f"at {question.fixed} = {exactly(question.value)}"
-    headline = (
-        f"{best.plan.source} has the least {question.computed} {at}: {above(best.total.upper)}"
-    )
+    least = above(best.total.upper)
+    headline = f"{best.plan.source} has the least {question.computed} {at}: {least}"
     if len(order) == 1:
-        headline = f"{question.computed} <= {above(best.total.upper)} {at}"
-    return Page("Comparison", headline, "plain", (), tuple(table for table in tables if table.rows))
+        headline = f"{question.computed} <= {least} {at}"
+    return Page("Comparison", headline, tables=tables)
 
 
 def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
     """The same for programs, in the order of the plans."""
-    question = accounts[0].question
-    return {
-        "given": {question.fixed: question.value},
-        "asked": question.computed,
-        "plans": [
-            {
-                "plan": plan_document(each.plan),
-                "total": plain(each.total),
-                "comparison_delta": each.delta if each.comparisons else None,
-                "comparison": [_compared(row) for row in each.comparisons],
-            }
-            for each in accounts
-        ],
-    }
+    whole = [account_document(each) for each in accounts]
+    compared = ("plan", "total", "comparison_delta", "comparison")
+    plans = [{name: each[name] for name in compared} for each in whole]
+    return {name: whole[0][name] for name in ("given", "asked")} | {"plans": plans}
 
 
 def account_pictures(
@@ -416,34 +375,26 @@ def account_pictures(
     """
     growth = over_times(account, progress=progress)
     curve = over_delta(account, progress=progress)
-    attack: list[Picture] = []
+    plan, delta = account.plan, growth.delta
+    target = account.limit if account.question.computed == "epsilon" else None
+    runs = [(entry.mechanism, entry.times) for entry in plan.entries]
     steps = TrainingHistory.of(
-        [(entry.mechanism, entry.times) for entry in account.plan.entries],
-        growth.delta,
-        adjacency=account.plan.adjacency,
-        progress=progress,
-        target=account.limit if account.question.computed == "epsilon" else None,
+        runs, delta, adjacency=plan.adjacency, progress=progress, target=target
     )
+    mark = "The certified epsilon for every delta; the mark is the question that was asked."
+    each = f"Epsilon at delta = {exactly(delta)} under each theorem; dotted lines are estimates."
+    pictures = [
+        Picture("Epsilon over delta", mark, partial(_draw_profile, curve, delta)),
+        *(training_pictures(steps) if len(steps.steps) > 1 else ()),
+        Picture("How epsilon grows", each, partial(_draw_growth, growth)),
+    ]
     if risk is not None:
         draw = partial(_draw_risk, risk)
-        attack.append(Picture("What an attacker gains", _UNREACHED, draw))
-    return (
-        *attack,
-        Picture(
-            "Epsilon over delta",
-            "The certified epsilon for every delta; the mark is the question that was asked.",
-            lambda axes: _draw_profile(axes, curve, growth.delta),
-        ),
-        *(training_pictures(steps) if len(steps.steps) > 1 else ()),
-        Picture(
-            "How epsilon grows",
-            f"Epsilon at delta = {exactly(growth.delta)} under each theorem; dotted lines are estimates.",
-            lambda axes: _draw_growth(axes, growth),
-        ),
-    )
+        pictures.insert(0, Picture("What an attacker gains", _UNREACHED, draw))
+    return tuple(pictures)
 
 
-def _draw_profile(axes: Axes, curve: EpsilonCurve, delta: float) -> None:
+def _draw_profile(curve: EpsilonCurve, delta: float, axes: Axes) -> None:
     deltas, epsilons = zip(*curve.points, strict=True)
     band(axes, deltas, curve.lower, epsilons, "epsilon is infinite at every delta drawn")
     axes.axvline(delta, color=INK, linewidth=0.8, linestyle=":")
@@ -452,7 +403,7 @@ def _draw_profile(axes: Axes, curve: EpsilonCurve, delta: float) -> None:
     style(axes)
 
 
-def _draw_growth(axes: Axes, growth: Growth) -> None:
+def _draw_growth(growth: Growth, axes: Axes) -> None:
     drawn = 0
     for position, curve in enumerate(growth.curves):
         points = [(stop, epsilon) for stop, epsilon in curve.points if 0 < epsilon < math.inf]

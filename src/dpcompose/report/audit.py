@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = 12
+_VIOLATION = {True: "excluded", False: "open"}
 BLIND = "A mechanism that knows it is audited, or errs on datasets or events that were not tried, is not found."
 FEW = "No pair had rows enough to say of single events whether a violation is excluded."
 MEMORY = (
@@ -31,79 +33,48 @@ _WORDS = {
 }
 
 
-def audit_page(
-    result: AuditResult,
-    *,
-    subject: str = "",
-    claim: str = "",
-    alpha: float | None = None,
-    notes: Sequence[str] = (),
-) -> Page:
-    """The result of an audit, for people.
-
-    Args:
-        result: The result.
-        subject: The name of the subject.
-        claim: The claim.
-        alpha: The probability of refuting a true claim.
-        notes: Further sentences.
-
-    What is left out is read from the certificate.
-    """
-    header = (result.certificate or {}).get("header", {})
-    subject, claim = subject or header.get("subject", ""), claim or header.get("claim", "")
-    alpha = float(header.get("alpha", "nan")) if alpha is None else alpha
+def audit_page(result: AuditResult, *, notes: Sequence[str] = ()) -> Page:
+    """The result of an audit, for people; `notes` are further sentences about the subject."""
+    stated, alpha = _header(result), _alpha(result)
+    wealth, goal = result.log_wealth / math.log(10), -math.log10(alpha)
+    unseen = f"an isolating event of probability below {nearest(result.unseen)}"
+    refuted = result.verdict is Verdict.REFUTED
     facts = [
-        ("subject", subject),
-        ("claim", claim),
+        ("subject", stated["subject"]),
+        ("claim", stated["claim"]),
         (
             "samples",
             f"{result.samples:,}, of either world; fresh in every call: {result.freshness}",
         ),
-        (
-            "wealth",
-            f"10^{result.log_wealth / math.log(10):.2f}, against 10^{-math.log10(alpha):.2f}",
-        ),
+        ("wealth", f"10^{wealth:.2f}, against 10^{goal:.2f}"),
         ("epsilon", bound_in_words(result)),
         ("event", result.event),
+        *([("description", result.description)] if result.description else []),
+        *([] if refuted else [("unseen", unseen)]),
     ]
-    if result.description:
-        facts.append(("description", result.description))
-    if result.verdict is not Verdict.REFUTED:
-        facts.append(
-            ("unseen", f"an isolating event of probability below {nearest(result.unseen)}")
-        )
-    refuted = result.verdict is Verdict.REFUTED
     words = _WORDS[result.verdict].replace(":", " FOR REPEATED CALLS:", int(result.repeated))
     remarks = [] if result.tried else [FEW]
     remarks += [] if refuted else [BLIND, *(f"Not looked at: {each}." for each in result.unread)]
     remarks += [MEMORY] if result.repeated else []
-    tables = (_tried(result),) if result.tried else ()
     headline, tone = f"{words} {exactly(alpha)}", "bad" if refuted else "plain"
-    return Page("The audit", headline, tone, tuple(facts), tables, (*remarks, *notes))
+    return Page("The audit", headline, tone, facts, [_tried(result)], [*remarks, *notes])
 
 
 def _tried(result: AuditResult) -> PageTable:
-    rows = tuple(
-        (
-            each.event,
-            nearest(each.excess, 3),
-            nearest(each.error, 2),
-            "excluded" if each.excluded else "open",
-        )
+    rows = [
+        (each.event, nearest(each.excess, 3), nearest(each.error, 2), _VIOLATION[each.excluded])
         for each in sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
-    )
+    ]
     note = "Excess: an estimate of P(S) - e^epsilon Q(S) - delta; its standard error is beside it."
     columns = headings("~event", ">excess", ">error", "violation")
-    return PageTable("Events tried", columns, rows, (note,))
+    return PageTable("Events tried", columns, rows, [note])
 
 
-def audit_document(
-    result: AuditResult, *, subject: str, claim: str, alpha: float, notes: Sequence[str] = ()
-) -> dict[str, Any]:
+def audit_document(result: AuditResult, *, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The result of an audit, for programs."""
+    stated = {name: _header(result)[name] for name in ("subject", "claim")}
     return {
-        **{"verdict": result.verdict.value, "subject": subject, "claim": claim, "alpha": alpha},
+        **{"verdict": result.verdict.value, **stated, "alpha": _alpha(result)},
         **members(result, "samples log_wealth"),
         "epsilon": {"lower": result.epsilon.lower, "delta": result.delta},
         **members(result, "event description unseen repeated freshness"),
@@ -113,10 +84,19 @@ def audit_document(
     }
 
 
+def _header(result: AuditResult) -> dict[str, Any]:
+    """The part of the certificate that states the subject, the claim and alpha."""
+    return (result.certificate or {})["header"]
+
+
+def _alpha(result: AuditResult) -> float:
+    return float(_header(result)["alpha"])
+
+
 def claimed(result: AuditResult) -> float:
     """The epsilon of the claim at the smallest delta of its points."""
-    header: dict[str, Any] = (result.certificate or {})["header"]
-    points = next(each["points"] for each in header["claims"] if each["distance"] == 1)
+    claims = _header(result)["claims"]
+    points = next(each["points"] for each in claims if each["distance"] == 1)
     return float.fromhex(min(points, key=lambda point: float.fromhex(point["delta"]))["epsilon"])
 
 
@@ -131,23 +111,18 @@ def bound_in_words(result: AuditResult) -> str:
     return f"{bound}; claimed: {nearest(least)}, which is refuted: by how much, more samples would tell"
 
 
-def audit_pictures(result: AuditResult, *, alpha: float) -> tuple[Picture, Picture]:
+def audit_pictures(result: AuditResult) -> tuple[Picture, Picture]:
     """The wealth of the bets, and the true over the false positives of the score that paid most."""
+    reached = "wealth ever reaches the dashed line with probability at most alpha."
+    above = "no mechanism that keeps the claim is truly above its line."
+    worlds = f"Estimates, shaded by two standard errors; {above}"
     return (
-        Picture(
-            "Wealth",
-            "If the claim is true, wealth ever reaches the dashed line with probability at most alpha.",
-            lambda axes: _wealth(axes, result, alpha),
-        ),
-        Picture(
-            "What the best score tells",
-            "Estimates, shaded by two standard errors; no mechanism that keeps the claim is truly above its line.",
-            lambda axes: _worlds(axes, result),
-        ),
+        Picture("Wealth", f"If the claim is true, {reached}", partial(_wealth, result)),
+        Picture("What the best score tells", worlds, partial(_worlds, result)),
     )
 
 
-def _wealth(axes: Axes, result: AuditResult, alpha: float) -> None:
+def _wealth(result: AuditResult, axes: Axes) -> None:
     axes.set(xlabel="samples", ylabel="wealth, as a power of 10", title="Wealth")
     if not result.moments:
         message(axes, "nothing was drawn")
@@ -155,7 +130,7 @@ def _wealth(axes: Axes, result: AuditResult, alpha: float) -> None:
         return
     samples = [moment.samples for moment in result.moments]
     wealth = [moment.log_wealth / math.log(10) for moment in result.moments]
-    goal = -math.log10(alpha)
+    goal = -math.log10(_alpha(result))
     axes.plot(samples, wealth, color=COLORS[0], linewidth=2.4, label="all bets together")
     axes.axhline(goal, color=COLORS[1], linestyle="--", label="1 / alpha")
     axes.plot(samples[-1:], wealth[-1:], color=COLORS[0], marker="o")
@@ -167,7 +142,7 @@ def _wealth(axes: Axes, result: AuditResult, alpha: float) -> None:
     style(axes, "center left")
 
 
-def _worlds(axes: Axes, result: AuditResult) -> None:
+def _worlds(result: AuditResult, axes: Axes) -> None:
     """True over false positives of the score that paid most: cells in the order of their stakes, bound before."""
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
     points, feature, cells = _best(result)

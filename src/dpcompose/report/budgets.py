@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Amount, Balance, Entry
@@ -57,16 +59,10 @@ def burn_down(
     _stacked(axes, [by_day[day] for day in days])
     granted = [sum(amount.units for amount in by_day[day].values()) for day in days]
     if sum(granted) == balance.spent[currency].units:
-        left = [cap.units - sum(granted[: box + 1]) for box in range(len(days))]
-        heights = [_number(cap), *(_number(Amount(each)) for each in left)]
-        axes.plot(
-            [-0.5, *range(len(days))],
-            heights,
-            color=INK,
-            marker="o",
-            drawstyle="steps-post",
-            label="left",
-        )
+        left = accumulate(granted, lambda left, spent: left - spent, initial=cap.units)
+        heights = [_number(Amount(each)) for each in left]
+        steps: dict[str, Any] = {"color": INK, "marker": "o", "drawstyle": "steps-post"}
+        axes.plot([-0.5, *range(len(days))], heights, label="left", **steps)
     axes.set_xlim(-0.75, max(len(days), 4) - 0.25)
     axes.set_xticks(range(len(days)), days, rotation=0 if len(days) < 7 else 60)
     return style(axes, "best")
@@ -80,19 +76,12 @@ def _stacked(axes: Axes, days: Sequence[dict[str, Amount]]) -> None:
     order = sorted(totals, key=lambda actor: (-totals[actor], actor))
     floor = [0.0] * len(days)
     for box, names in enumerate([*([name] for name in order[:ACTORS]), order[ACTORS:]]):
-        heights = [
-            _number(Amount(sum(day[name].units for name in names if name in day))) for day in days
-        ]
+        sums = (sum(day[name].units for name in names if name in day) for day in days)
+        heights = [_number(Amount(each)) for each in sums]
         if names:
             label = named(names[0]) if box < ACTORS else f"{len(names)} others"
-            axes.bar(
-                range(len(days)),
-                heights,
-                bottom=floor,
-                color=COLORS[box % len(COLORS)],
-                width=0.7,
-                label=label,
-            )
+            look: dict[str, Any] = {"color": COLORS[box % len(COLORS)], "label": label}
+            axes.bar(range(len(days)), heights, bottom=floor, width=0.7, **look)
             floor = [low + high for low, high in zip(floor, heights, strict=True)]
 
 
@@ -170,23 +159,12 @@ def _boxes(
         part = width * caps[path] / whole if whole else width / len(paths)
         used, most = used_of(capped[path], currency)
         filled = part * min(used / most, 1.0) if most else 0.0
-        axes.barh(
-            -depth - 0.5,
-            part,
-            left=left,
-            height=0.94,
-            color=COLORS[4],
-            alpha=0.35,
-            edgecolor="white",
-        )
-        axes.barh(
-            -depth - 0.5, filled, left=left, height=0.94, color=COLORS[0], alpha=0.55, linewidth=0
-        )
-        name = path.rpartition("/")[2]
+        drawn = partial(axes.barh, -depth - 0.5, left=left, height=0.94)
+        drawn(part, color=COLORS[4], alpha=0.35, edgecolor="white")
+        drawn(filled, color=COLORS[0], alpha=0.55, linewidth=0)
+        name, middle = path.rpartition("/")[2], (left + part / 2, -depth - 0.5)
         if part > 0.012 * len(name):
-            axes.text(
-                left + part / 2, -depth - 0.5, name, color=INK, fontsize=9, ha="center", va="center"
-            )
+            axes.annotate(name, middle, color=INK, fontsize=9, ha="center", va="center")
         below = [each for each, balance in capped.items() if balance.scope.parent == path]
         if below:
             _boxes(axes, capped, below, (left, part, depth + 1), currency)

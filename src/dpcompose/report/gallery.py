@@ -1,4 +1,4 @@
-"""Pictures of what people ask: of a composition, of a plan and of a choice between mechanisms. Axes in, axes out.
+"""Pictures of what people ask: of a composition, a plan, a training run and a choice between mechanisms. Axes in, axes out.
 
 Every line is a certified upper end, and the interval below it is shaded; what is infinite or empty is said in words.
 """
@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.plan import PlanAccount, TrainingHistory
-from dpcompose.report.number import above, exactly
-from dpcompose.report.picture import COLORS, INK, attacker, band, figure, message, named, style
-from dpcompose.report.training import draw_steps
+from dpcompose.report.layout import Page, PageTable, headings
+from dpcompose.report.number import above, exactly, interval
+from dpcompose.report.picture import (
+    COLORS,
+    INK,
+    Picture,
+    attacker,
+    band,
+    figure,
+    message,
+    named,
+    style,
+)
 from dpcompose.values import Adjacency, AdjacencyName, Bound
 
 if TYPE_CHECKING:
@@ -26,6 +37,8 @@ POINTS = 400
 """Of a line, at most."""
 MOST_STEPS = 10**6
 """Whose epsilons are found."""
+LEVELS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""The epsilons of the lines of `plane`."""
 SHOWN = 10
 """Mechanisms that have a bar of their own."""
 
@@ -73,42 +86,28 @@ def steps(
 def waterfall(account: PlanAccount, *, axes: Axes | None = None) -> Axes:
     """The cost of each mechanism of a plan alone and on top of the others; the line is the total."""
     axes = _axes(axes)
-    contributions = sorted(
-        account.contributions, key=lambda contribution: -contribution.alone.upper
-    )[:SHOWN]
-    asked, total = account.question.computed, account.total
-    axes.set(
-        xlabel=asked,
-        title=f"Contributions at {account.question.fixed} = {exactly(account.question.value)}",
-    )
-    finite = [contribution for contribution in contributions if contribution.alone.upper < math.inf]
+    contributions = sorted(account.contributions, key=lambda each: -each.alone.upper)[:SHOWN]
+    question, total = account.question, account.total
+    title = f"Contributions at {question.fixed} = {exactly(question.value)}"
+    axes.set(xlabel=question.computed, title=title)
+    finite = [each for each in contributions if each.alone.upper < math.inf]
     if not finite:
-        message(
-            axes,
-            f"{asked} is infinite for every mechanism"
-            if contributions
-            else "the plan has no mechanism",
-        )
+        infinite = f"{question.computed} is infinite for every mechanism"
+        message(axes, infinite if contributions else "the plan has no mechanism")
         return style(axes)
-    places = range(len(finite))
-    axes.barh(
-        places,
-        [contribution.alone.upper for contribution in finite],
-        color=COLORS[4],
-        height=0.7,
-        label="alone",
-    )
+    places, alone = range(len(finite)), [each.alone.upper for each in finite]
+    axes.barh(places, alone, color=COLORS[4], height=0.7, label="alone")
     saved = [
-        (place, total.upper - contribution.without.lower)
-        for place, contribution in enumerate(finite)
-        if contribution.without is not None and total.upper < math.inf
+        (place, total.upper - each.without.lower)
+        for place, each in enumerate(finite)
+        if each.without is not None and total.upper < math.inf
     ]
     if saved:
         at, lengths = zip(*saved, strict=True)
         axes.barh(at, lengths, color=COLORS[0], height=0.35, label="on top of the others")
     if total.upper < math.inf:
         axes.axvline(total.upper, color=COLORS[1], label=f"total {above(total.upper, 4)}")
-    axes.set_yticks(places, [_short(contribution.entry.name) for contribution in finite])
+    axes.set_yticks(places, [_short(each.entry.name) for each in finite])
     axes.invert_yaxis()
     return style(axes, "lower right")
 
@@ -164,13 +163,8 @@ def trade_off(
     if log:
         power = profile.power([1e-3]).upper[0]
         axes.plot([1e-3], [power], color=COLORS[1], marker="o")
-        axes.annotate(
-            f" at 1 in 1,000: at most {above(power, 3)}",
-            (1e-3, power),
-            color=INK,
-            fontsize=9,
-            va="top",
-        )
+        words = f" at 1 in 1,000: at most {above(power, 3)}"
+        axes.annotate(words, (1e-3, power), color=INK, fontsize=9, va="top")
     return style(axes)
 
 
@@ -201,20 +195,11 @@ def accuracy(
         for end, scale in zip(found.upper, chosen, strict=True)
         if 0 < end < math.inf
     )
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="epsilon",
-        ylabel="error",
-        title=f"Error over epsilon, delta = {exactly(delta)}",
-    )
+    axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="error")
+    axes.set(title=f"Error over epsilon, delta = {exactly(delta)}")
     if points:
-        axes.plot(
-            *zip(*points, strict=True),
-            color=COLORS[0],
-            linewidth=2,
-            marker="o" if len(points) == 1 else None,
-        )
+        marker = "o" if len(points) == 1 else None
+        axes.plot(*zip(*points, strict=True), color=COLORS[0], linewidth=2, marker=marker)
     else:
         message(axes, "epsilon is infinite at every scale")
     return style(axes)
@@ -244,22 +229,15 @@ def plane(
         raise DomainError(
             "sigmas", sigmas, "at least two sigmas and two rates", "Use accuracy for a single line"
         )
-    found = epsilon(
-        [mechanism(sigma, rate) for rate in rows for sigma in columns],
-        delta=delta,
-        adjacency=adjacency,
-    )
+    cells = [mechanism(sigma, rate) for rate in rows for sigma in columns]
+    found = epsilon(cells, delta=delta, adjacency=adjacency)
     table = found.upper.reshape(len(rows), len(columns))
     axes = _axes(axes)
-    axes.set(
-        xlabel="sigma", ylabel="rate", yscale="log", title=f"Epsilon at delta = {exactly(delta)}"
-    )
+    axes.set(xlabel="sigma", ylabel="rate", yscale="log")
+    axes.set(title=f"Epsilon at delta = {exactly(delta)}")
     finite = sorted(each for each in found.upper.tolist() if 0 < each < math.inf)
-    levels = [
-        each
-        for each in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-        if finite and finite[0] < each < finite[-1]
-    ]
+    least, most = (finite[0], finite[-1]) if finite else (0.0, 0.0)
+    levels = [each for each in LEVELS if least < each < most]
     if levels:
         lines = axes.contour(columns, rows, table, levels=levels, colors=list(COLORS))
         axes.clabel(lines, fmt="epsilon %g", fontsize=9)
@@ -268,6 +246,48 @@ def plane(
         known = f"epsilon is at most {above(most, 3)} everywhere"
         message(axes, known if most < math.inf else f"epsilon is infinite {where}")
     return style(axes)
+
+
+def training_pictures(history: TrainingHistory) -> tuple[Picture]:
+    """Both ends of epsilon over the steps, and the most that may be spent."""
+    title = f"Epsilon at delta = {exactly(history.delta)}"
+
+    budget = "" if history.target is None else "; the dashed line is the budget"
+    return (Picture("Epsilon over steps", f"{title}{budget}.", partial(draw_steps, history)),)
+
+
+def draw_steps(history: TrainingHistory, axes: Axes, *, published: float | None = None) -> Axes:
+    """Both ends of epsilon over the steps, the budget as a line and a published epsilon as a mark."""
+    lower, upper = ([getattr(each, end) for each in history.epsilon] for end in ("lower", "upper"))
+    empty = "epsilon is infinite" if history.steps else "no step is taken: epsilon is 0"
+    band(axes, history.steps, lower, upper, empty)
+    look: dict[str, Any] = {"fontsize": 9, "va": "bottom"}
+    if history.target is not None:
+        axes.axhline(history.target, color=COLORS[1], linewidth=1, linestyle="--")
+        label = f"budget {exactly(history.target)}"
+        axes.annotate(label, (1, history.target), color=COLORS[1], **look)
+    if published is not None:
+        end = max(history.steps, default=0), published
+        axes.plot(*([each] for each in end), color=COLORS[2], marker="D")
+        axes.annotate(f"published {exactly(published)} ", end, color=INK, ha="right", **look)
+    title = f"Epsilon over steps, delta = {exactly(history.delta)}"
+    axes.set(xlabel="steps", ylabel="epsilon", title=title)
+    axes.set_ylim(bottom=0)
+    return style(axes)
+
+
+def training_page(history: TrainingHistory) -> Page:
+    """Epsilon after the steps that were charged, beside the budget."""
+    last = history.epsilon[-1] if history.epsilon else None
+    both = zip(history.steps, history.epsilon, strict=True)
+    rows = [(f"{count:,}", *interval(bound)) for count, bound in both]
+    at = f"at delta = {exactly(history.delta)}"
+    headline = f"epsilon <= {above(last.upper)} {at}" if last else "no step was charged"
+    facts = [("holds", history.holds)]
+    if history.target is not None:
+        facts.insert(0, ("budget", f"epsilon {exactly(history.target)} {at}"))
+    table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
+    return Page("Training", headline, facts=facts, tables=[table])
 
 
 def _profile(profile: Profile | Composable, adjacency: AdjacencyName) -> Profile:
@@ -280,11 +300,7 @@ def _axes(axes: Axes | None) -> Axes:
 
 def _spread(count: int) -> list[int]:
     """At most POINTS places of `count`, the last among them."""
-    return (
-        sorted({round(k * (count - 1) / max(POINTS - 1, 1)) for k in range(POINTS)})
-        if count > POINTS
-        else list(range(count))
-    )
+    return sorted({round(k * (count - 1) / (POINTS - 1)) for k in range(POINTS if count else 0)})
 
 
 def _positive(name: str, values: Sequence[float]) -> list[float]:

@@ -59,14 +59,9 @@ def fragment(page: Page) -> str:
     ]
     for table in page.tables:
         titles = "".join(f"<th>{escaped(column.title)}</th>" for column in table.columns)
-        bars = [column.bar for column in table.columns]
-        rows = (
-            "".join(
-                f"<td>{escaped(_percent(cell) if bar else cell)}</td>"
-                for cell, bar in zip(row, bars, strict=True)
-            )
-            for row in table.rows[:SHOWN]
-        )
+        pairs = (zip(row, table.columns, strict=True) for row in table.rows[:SHOWN])
+        texts = ([_percent(cell) if column.bar else cell for cell, column in row] for row in pairs)
+        rows = ("".join(f"<td>{escaped(text)}</td>" for text in row) for row in texts)
         more = len(table.rows) - SHOWN
         parts += [
             f"<table><caption>{escaped(table.title)}</caption><tr>{titles}</tr>",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,10 +50,10 @@ class PageTable:
     """
 
     title: str
-    columns: tuple[Heading, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()
+    columns: Sequence[Heading]
+    rows: Sequence[tuple[str, ...]]
+    notes: Sequence[str] = ()
+    shares: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Page:
         headline: The answer in one line.
         tone: How the answer reads: "plain", "good" (within budget) or "bad" (over budget, or nothing certified).
         facts: The lines below the headline: names and values.
-        tables: The tables, most important first.
+        tables: The tables, most important first; one without rows is left out.
         notes: Remarks for the reader.
         source: The plan as TOML, or empty.
         meaning: What the answer means, in a sentence or two, for an HTML page.
@@ -73,13 +74,16 @@ class Page:
 
     title: str
     headline: str
-    tone: Tone
-    facts: tuple[tuple[str, str], ...]
-    tables: tuple[PageTable, ...]
-    notes: tuple[str, ...] = ()
+    tone: Tone = "plain"
+    facts: Sequence[tuple[str, str]] = ()
+    tables: Sequence[PageTable] = ()
+    notes: Sequence[str] = ()
     source: str = ""
     meaning: str = ""
     following: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(table for table in self.tables if table.rows))
 
 
 def _datum(cell: str) -> str:

@@ -1,10 +1,11 @@
-"""Pages and documents of a ledger: the tree of budgets, the log, receipts, checks, and an export for registries."""
+"""Pages and documents of a ledger: the tree of budgets, the log, receipts, checks, exposures, advice on budgets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dpcompose.errors import few_digits
 from dpcompose.ledger import (
@@ -20,7 +21,12 @@ from dpcompose.ledger import (
     paths_down_to,
 )
 from dpcompose.report.layout import Heading, Page, PageTable, headings
-from dpcompose.report.number import above, below, members, trimmed
+from dpcompose.report.number import above, below, exactly, members, trimmed
+from dpcompose.values import rounded_down
+
+if TYPE_CHECKING:
+    from dpcompose.account import Exposure
+    from dpcompose.adaptive import FilterAdvice
 
 BAR = 16
 """Cells of a bar."""
@@ -30,6 +36,21 @@ _ROUNDED = (
     "amounts. An epsilon is that of the amount alone, at the delta of the scope: two do not add up to that of both."
 )
 
+TAKE_WHEN = {
+    "budget": "always, unless another row is worth the trouble",
+    "pure": "delta must be 0",
+    "basic": "few answers, with deltas",
+    "zcdp": "zero-concentrated privacy must be cited",
+    "renyi": "all noise is sampled",
+    "gaussian": "all noise is Gaussian",
+    "menu": "all that may be asked is known",
+}
+
+_READING = (
+    "Of the plan: how much of it fits, 1 for all of it. By mechanism: how often, if only that is asked.",
+    "The advice holds before the first answer: a budget that is opened after one promises nothing.",
+)
+
 
 def tree_page(
     balances: Sequence[Balance],
@@ -37,16 +58,14 @@ def tree_page(
     where: str = "",
     path: str | None = None,
     headline: str = "",
-    zeros: bool = False,
 ) -> Page:
-    """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap.
+    """Every scope with the amounts spent and left, currency by currency, and a bar where there is a cap; 0 of 0 is left out.
 
     Args:
         balances: Of all scopes of a tree: what is left in one is never more than what is left above it.
         where: The ledger.
         path: Of a scope, if only it and those below it are shown.
         headline: In place of the number of scopes.
-        zeros: Whether amounts that are 0 of 0 are shown too.
     """
     left, where = left_of(balances), where or balances[0].scope.path
     balances = [
@@ -55,26 +74,11 @@ def tree_page(
     texts = headings("scope", "kind", "currency", ">spent", ">left", ">of")
     columns = (*texts, Heading("", bar=True))
     shallow = min((balance.scope.path.count("/") for balance in balances), default=0)
-    rows = tuple(
-        row
-        for balance in balances
-        for row in _rows(balance, shallow, left[balance.scope.path], zeros)
-    )
-    notes = (_ROUNDED,) if rows else ()
+    lefts = ((balance, left[balance.scope.path]) for balance in balances)
+    rows = [row for balance, rest in lefts for row in _rows(balance, shallow, rest)]
+    shares = [row[-1].count("#") / BAR for row in rows]
     headline = headline or f"{where}: {len(balances)} scope{'s' * (len(balances) != 1)}"
-    return Page(
-        where,
-        headline,
-        "plain",
-        (),
-        (
-            PageTable(
-                "Scopes", columns, rows, notes, tuple(row[-1].count("#") / BAR for row in rows)
-            ),
-        )
-        if rows
-        else (),
-    )
+    return Page(where, headline, tables=[PageTable("Scopes", columns, rows, [_ROUNDED], shares)])
 
 
 def left_of(balances: Sequence[Balance]) -> dict[str, Amounts]:
@@ -106,55 +110,41 @@ def used_of(balance: Balance, currency: str) -> tuple[int, int]:
     return balance.spent.units.get(currency, 0), balance.scope.caps.units[currency]
 
 
-def _rows(balance: Balance, shallow: int, left: Amounts, zeros: bool) -> Iterator[tuple[str, ...]]:
+def _rows(balance: Balance, shallow: int, left: Amounts) -> Iterator[tuple[str, ...]]:
     scope = balance.scope
     depth = scope.path.count("/") - shallow
     name = scope.path if depth == 0 else "  " * depth + scope.path.rpartition("/")[2]
     kind = f"{scope.kind}, closed" if balance.closed else str(scope.kind)
-    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance, left, zeros))
+    cells = list(_slots(balance) if scope.kind is Kind.SLOTS else _currencies(balance, left))
     for number, cell in enumerate(cells or [("", "", "", "", "")]):
         yield (*((name, kind) if number == 0 else ("", "")), *cell)
 
 
 def _slots(balance: Balance) -> Iterator[tuple[str, ...]]:
-    slots = balance.scope.slots or 0
-    free = slots - balance.taken
-    yield (
-        "slots",
-        str(balance.taken),
-        str(free),
-        str(slots),
-        bar(Amount(balance.taken), Amount(slots)),
-    )
+    slots, taken = balance.scope.slots or 0, balance.taken
+    yield "slots", str(taken), str(slots - taken), str(slots), bar(Amount(taken), Amount(slots))
     for name, cap in balance.scope.caps.items():
         yield f"{name} in each", "", "", at_most(cap), ""
     for name, amount in balance.spent.items():
         yield f"{name} for all", at_least(amount), "", "", ""
 
 
-def _currencies(balance: Balance, left: Amounts, zeros: bool) -> Iterator[tuple[str, ...]]:
+def _currencies(balance: Balance, left: Amounts) -> Iterator[tuple[str, ...]]:
     target, both_ends, part = _in_epsilon(balance, left)
     if target is not None and (part is not None or "epsilon" not in balance.scope.caps):
         both = ("", "") if both_ends is None else (above(both_ends[0], 4), below(both_ends[1], 4))
-        yield (
-            "epsilon",
-            *map(trimmed, both),
-            " at ".join(few_digits(each, up=False) for each in target),
-            "" if part is None else bar(Amount.up(part), Amount.of(1)),
-        )
+        of = " at ".join(few_digits(each, up=False) for each in target)
+        shown = "" if part is None else bar(Amount.up(part), Amount.of(1))
+        yield "epsilon", *map(trimmed, both), of, shown
     if balance.period is not None:
-        yield (
-            "period",
-            *balance.period,
-            balance.scope.renewal.words if balance.scope.renewal else "",
-            "",
-        )
+        renewal = balance.scope.renewal
+        yield "period", *balance.period, renewal.words if renewal else "", ""
     # Several theorems are read together; of counts and plain amounts each is one.
     together = part is not None and target is not None
     for name, amount in balance.spent.items():
         if name in balance.scope.caps:
             cap = balance.scope.caps[name]
-            if together or not (zeros or cap.units or amount.units):
+            if together or not (cap.units or amount.units):
                 continue
             yield name, at_least(amount), at_most(left[name]), at_most(cap), bar(amount, cap)
         elif not together:
@@ -230,19 +220,11 @@ def _without_key(description: dict[str, Any]) -> dict[str, Any]:
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
     columns = headings(">entry", "time", "kind", "~scope", "~actor", "~what")
-    rows = tuple(
-        (
-            str(entry.sequence),
-            entry.time[:19],
-            entry.kind,
-            entry.scope,
-            entry.actor,
-            _details(entry),
-        )
-        for entry in entries
-    )
-    tables = (PageTable("Entries", columns, rows),) if rows else ()
-    return Page(path, f"{path}: {len(rows)} entries", "plain", (), tables)
+    rows = [
+        (str(each.sequence), each.time[:19], each.kind, each.scope, each.actor, _details(each))
+        for each in entries
+    ]
+    return Page(path, f"{path}: {len(rows)} entries", tables=[PageTable("Entries", columns, rows)])
 
 
 def _details(entry: Entry) -> str:
@@ -254,14 +236,11 @@ def _details(entry: Entry) -> str:
     details += [f"{name} {at_least(amount)}" for name, amount in entry.cost.items()]
     mechanism = entry.description.get("mechanism")
     if isinstance(mechanism, str):
-        details.append(
-            "".join(letter if letter.isprintable() else "?" for letter in mechanism[:120])
-        )
-    if "short" in entry.fields:
-        short = entry.fields["short"]
-        details.append(
-            f"short of {short['currency']} at {short['scope']}: {few_digits(short['left'], up=False)} left"
-        )
+        letters = (letter if letter.isprintable() else "?" for letter in mechanism[:120])
+        details.append("".join(letters))
+    if short := entry.fields.get("short"):
+        left = few_digits(short["left"], up=False)
+        details.append(f"short of {short['currency']} at {short['scope']}: {left} left")
     if entry.key is not None:
         details.append(f"key {entry.key}")
     return "; ".join(details)
@@ -287,18 +266,10 @@ def price_page(
     """The price of a charge in a scope, and what is left there; in percent of a budget of several theorems."""
     facts = _asked_and_left("would ask", cost, left, percent)
     if epsilon is not None and (fits or epsilon[0] > epsilon[1]):
-        facts.append(
-            (
-                "epsilon",
-                f"{trimmed(above(epsilon[0], 4))} asked, {trimmed(below(epsilon[1], 4))} left",
-            )
-        )
-    headline = (
-        f"{path}: it fits; nothing was charged"
-        if fits
-        else f"{path}: it does not fit; nothing was charged"
-    )
-    return Page(path, headline, "good" if fits else "bad", tuple(facts), ())
+        costs, rest = trimmed(above(epsilon[0], 4)), trimmed(below(epsilon[1], 4))
+        facts.append(("epsilon", f"{costs} asked, {rest} left"))
+    headline = f"{path}: it {'fits' if fits else 'does not fit'}; nothing was charged"
+    return Page(path, headline, "good" if fits else "bad", facts)
 
 
 def _asked_and_left(
@@ -315,14 +286,11 @@ def receipt_page(
     receipt: Receipt, *, left: Amounts | None = None, percent: Epsilons = None
 ) -> Page:
     """A charge that was granted; in percent of a budget of several theorems."""
-    facts = (
-        *_asked_and_left("charged", receipt.cost, left, percent),
-        ("key", receipt.key),
-        ("receipt", receipt.hash),
-    )
+    facts = _asked_and_left("charged", receipt.cost, left, percent)
+    facts += [("key", receipt.key), ("receipt", receipt.hash)]
     headline = f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}"
     following = "run the mechanism, then redeem the receipt: dpcompose ledger redeem"
-    return Page(receipt.scope, headline, "good", facts, (), following=following)
+    return Page(receipt.scope, headline, "good", facts, following=following)
 
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
@@ -339,26 +307,113 @@ def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
 def verification_page(result: Verification, *, where: str = "The ledger") -> Page:
     """The result of a verification that found no fault."""
     facts = [("entries", f"{result.entries:,}"), ("scopes", f"{result.scopes:,}")]
-    facts += [
-        (f"head of {root}", f"{head.sequence} {head.hash}") for root, head in result.anchor.heads
-    ]
+    heads = result.anchor.heads
+    facts += [(f"head of {root}", f"{head.sequence} {head.hash}") for root, head in heads]
     unseen = "No anchor was given: entries removed from the end would go unnoticed; use --anchor."
-    notes = () if result.anchored else (unseen,)
-    notes += tuple(
-        f"{root}: the first {size:,} entries, which were signed, were not read again, nor their prices."
-        for root, size in result.since
-    )
+    notes = [] if result.anchored else [unseen]
+    signed = "entries, which were signed, were not read again, nor their prices."
+    notes += [f"{root}: the first {size:,} {signed}" for root, size in result.since]
     agrees = "Every hash, every decision and every balance agrees"
-    return Page(
-        where,
-        agrees + (", and so does the anchor" * result.anchored),
-        "good",
-        tuple(facts),
-        (),
-        notes,
+    agrees += ", and so does the anchor" * result.anchored
+    return Page(where, agrees, "good", facts, notes=notes)
+
+
+def exposure_page(result: Exposure) -> Page:
+    """The page with both numbers."""
+    columns = headings("", ">epsilon at most", ">but with probability", "regime", "~holds")
+    rows: list[tuple[str, ...]] = []
+    for name, each in (("promised", result.promised), ("spent", result.spent)):
+        failure = above(each.failure) if each.failure else ""
+        holds = " ".join(filter(None, (each.holds, each.theorem)))
+        rows.append((name, above(each.epsilon), failure, each.regime, holds))
+    facts = (
+        ("present in", ", ".join(result.paths)),
+        ("delta", exactly(result.delta)),
+        ("neighbors", _adjacency(result) or "not one for all"),
+        *([("window", result.window)] if result.window else []),
+        *(("periods", f"{number} of {path}") for path, number in result.periods.items()),
     )
+    promised = trimmed(above(result.promised.epsilon))
+    headline = f"epsilon <= {promised} is promised at delta = {exactly(result.delta)}"
+    if not result.promised.available:
+        headline = f"Nothing finite is promised at delta = {exactly(result.delta)}"
+    note = "Promised: the worst case of all future questions. Spent: charges so far."
+    tables = [PageTable("At most", columns, rows)]
+    return Page("Exposure of one person", headline, facts=facts, tables=tables, notes=[note])
+
+
+def _adjacency(result: Exposure) -> str | None:
+    return None if result.adjacency is None else result.adjacency.value
+
+
+def exposure_document(result: Exposure) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "paths": list(result.paths),
+        "delta": result.delta,
+        "adjacency": _adjacency(result),
+        "window": result.window or None,
+        "periods": dict(result.periods),
+        "promised": {"available": result.promised.available} | asdict(result.promised),
+        "spent": {"available": result.spent.available} | asdict(result.spent),
+    }
 
 
 def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:
     """Amounts by currency, on one line."""
     return ", ".join(f"{name} {shown(amount)}" for name, amount in amounts.items())
+
+
+def advice_document(
+    result: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+) -> dict[str, Any]:
+    """The advice, for a machine."""
+    rows = [
+        {
+            "filter": each.kind,
+            "open": None if each.filter is None else repr(each.filter),
+            "work": "unlimited" if each.work is None else rounded_down(each.work),
+            "alone": dict(zip(names, each.alone, strict=False)),
+            "charge_delta": None if each.delta is None else float(_charge(each.delta)),
+            "refusal": each.refusal or None,
+        }
+        for each in result
+    ]
+    return {"target": dict(target), "filters": rows}
+
+
+def advice_page(
+    result: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
+) -> Page:
+    """The advice as a table, the best filter first."""
+    best = next((each for each in result if each.filter is not None and each.work != 0), None)
+    columns = headings("budget", ">of the plan", *(f">{name}" for name in names), "~take it when")
+    rows = [
+        (each.kind, *map(_count, (each.work, *each.alone)), TAKE_WHEN[each.kind])
+        for each in result
+        if each.filter is not None
+    ]
+    notes = [f"No {each.kind} budget: {each.refusal}." for each in result if each.refusal]
+    notes += [
+        f"Charge {each.kind} at delta {_charge(each.delta)} where it asks."
+        for each in result
+        if each.delta
+    ]
+    aim = f"epsilon {exactly(target['epsilon'])} at delta {exactly(target['delta'])}"
+    tables = [PageTable(f"Granted within {aim}", columns, rows)]
+    title, notes = "Which budget to open", [*_READING, *notes]
+    if best is None:
+        return Page(title, "No budget grants any of it", "bad", tables=tables, notes=notes)
+    headline = f"Open the {best.kind}: {TAKE_WHEN[best.kind]}"
+    return Page(title, headline, tables=tables, notes=notes)
+
+
+def _count(count: Fraction | int | None) -> str:
+    if count is None:
+        return "no limit"
+    return f"{count:,}" if isinstance(count, int) else below(rounded_down(count), 4)
+
+
+def _charge(delta: Fraction) -> str:
+    """A delta of three digits, rounded down."""
+    return below(rounded_down(delta), 3)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from dpcompose.values import Bound
+from dpcompose.values import Bound
 
 MOST = 17
 """Digits that identify a double."""
@@ -61,14 +60,9 @@ def digits_of(bound: Bound) -> int:
 def bound_document(bound: Bound) -> dict[str, Any]:
     """Both ends, the width and the certificate."""
     certificate = bound.certificate
-    return {
-        "lower": bound.lower,
-        "upper": bound.upper,
-        "width": bound.width,
-        "method": certificate.method,
-        "errors": {"unit": certificate.unit, "terms": dict(certificate.budget)},
-        "notes": list(certificate.notes),
-    }
+    errors = {"unit": certificate.unit, "terms": dict(certificate.budget)}
+    rests_on = members(certificate, "method") | {"errors": errors} | members(certificate, "notes")
+    return members(bound, "lower upper width") | rests_on
 
 
 def members(subject: Any, names: str) -> dict[str, Any]:
@@ -82,8 +76,6 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, list | tuple):
         return [plain(each) for each in cast("list[Any]", value)]
-    from dpcompose.values import Bound
-
     if isinstance(value, Bound):
         return bound_document(value)
     return value.tolist() if type(value).__module__ == "numpy" else value

@@ -1,20 +1,27 @@
-"""The page and the document of released answers, and of quotes."""
+"""Pages and documents of released answers, of quotes, and of a plan of counting queries with its picture."""
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.numerics import two_digits
 from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.ledger import at_least, at_most, listed
-from dpcompose.report.number import members
+from dpcompose.report.number import below, exactly, members
+from dpcompose.report.picture import COLORS, INK, Picture, style
 
 if TYPE_CHECKING:
-    from dpcompose.release import Answer, Quote
+    from matplotlib.axes import Axes
+
+    from dpcompose.release import Answer, CountingPlan, Quote
 
 MOST_ROWS = 40
+WIDTH = 24
+"""Of the longest bar, in cells of a terminal."""
 
 
 def release_page(
@@ -22,8 +29,6 @@ def release_page(
     *,
     confidence: float = 0.95,
     left: Mapping[str, Any] | None = None,
-    title: str = "",
-    width: int = 24,
 ) -> Page:
     """Answers for people: each number with the error of its noise, and a bar with that error."""
     receipt = answers[0].receipt
@@ -34,13 +39,13 @@ def release_page(
         *([] if left is None else [("left", listed(left, at_most))]),
         ("key", receipt.key),
     )
-    tables = tuple(_table(answer, confidence, width) for answer in answers)
+    tables = tuple(_table(answer, confidence) for answer in answers)
     notes = (
         f"Errors are those of the noise, with probability {confidence:g} for each number by itself. Numbers are "
         "rounded to the last digit of their errors; --json and --out have all of their digits.",
     )
     headline = f"{len(answers)} answer{'s' * (len(answers) != 1)}"
-    return Page(title, headline, "plain", facts, tables, notes)
+    return Page("", headline, facts=facts, tables=tables, notes=notes)
 
 
 def release_document(
@@ -49,7 +54,7 @@ def release_document(
     """Answers for programs."""
     receipt = answers[0].receipt
     return {
-        "charged": {name: str(amount) for name, amount in receipt.cost.items()},
+        "charged": receipt.cost.texts(),
         "left": {name: str(amount) for name, amount in left.items()},
         "receipt": members(receipt, "scope sequence key hash"),
         "replayed": answers[0].replayed,
@@ -62,31 +67,19 @@ def quote_page(
 ) -> Page:
     """A page for quotes: the price of each question, the error of its answer, its sensitivity, and whether it fits."""
     columns = headings("question", "~price", ">error", "fits")
-    rows = tuple(_quoted(quote, confidence) for quote in quotes)
-    facts = (("left", listed(quotes[0].left if left is None else left, at_most)),)
-    fit = all(quote.fits for quote in quotes)
-    headline = (
-        "Nothing was charged"
-        if fit
-        else "Not all of this fits in what is left; nothing was charged"
-    )
-    notes = (
-        f"Errors hold with probability {confidence:g} for each number by itself.",
-        quotes[0].bias,
-    )
+    rows = [_quoted(quote, confidence) for quote in quotes]
+    facts = [("left", listed(quotes[0].left if left is None else left, at_most))]
+    headline, tone = "Nothing was charged", "plain"
+    if not all(quote.fits for quote in quotes):
+        headline, tone = "Not all of this fits in what is left; nothing was charged", "bad"
+    each = f"Errors hold with probability {confidence:g} for each number by itself."
     said = ("question", "unit", "stability", "noise")
-    reasons = tuple(tuple(row[name] for name in said) for row in _explained(quotes))
-    reasoned = PageTable(
-        "Explained", tuple(Heading(name, wrap=name != "question") for name in said), reasons
+    reasons = [tuple(row[name] for name in said) for row in _explained(quotes)]
+    explained = PageTable(
+        "Explained", headings("question", "~unit", "~stability", "~noise"), reasons
     )
-    return Page(
-        "",
-        headline,
-        "plain" if fit else "bad",
-        facts,
-        (PageTable("Quotes", columns, rows), reasoned),
-        notes,
-    )
+    tables = PageTable("Quotes", columns, rows), explained
+    return Page("", headline, tone, facts, tables, [each, quotes[0].bias])
 
 
 def quote_document(
@@ -126,12 +119,12 @@ def _error(quote: Quote, confidence: float) -> float | None:
     return quote.expected_error(confidence) if quote.question.foreseen else None
 
 
-def _table(answer: Answer, confidence: float, width: int) -> PageTable:
+def _table(answer: Answer, confidence: float) -> PageTable:
     if answer.selected:
         # A statement's answer has its errors beside its numbers.
         head = [Heading(each.name, "right") for each in answer.columns]
         texts = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
-        return PageTable("", tuple(head), tuple(texts), _hidden(answer, len(texts)))
+        return PageTable("", head, texts, _hidden(answer, len(texts)))
     by = list(answer.design.aggregation.by)
     cells, errors = answer.main.cells, answer.expected_error(confidence)
     each = errors if isinstance(errors, tuple) else (errors,) * len(cells)
@@ -141,8 +134,8 @@ def _table(answer: Answer, confidence: float, width: int) -> PageTable:
     head += [Heading("error", "right"), *([Heading("")] if barred else [])]
     rows = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
     if barred:
-        rows = [(*row, bar) for row, bar in zip(rows, _bars(cells, each, width), strict=False)]
-    return PageTable(answer.question.kind, tuple(head), tuple(rows), _hidden(answer, len(rows)))
+        rows = [(*row, bar) for row, bar in zip(rows, _bars(cells, each), strict=False)]
+    return PageTable(answer.question.kind, head, rows, _hidden(answer, len(rows)))
 
 
 def _hidden(answer: Answer, shown: int) -> tuple[str, ...]:
@@ -150,12 +143,12 @@ def _hidden(answer: Answer, shown: int) -> tuple[str, ...]:
     return (f"{hidden:,} more rows: --out writes them all",) if hidden else ()
 
 
-def _bars(cells: Sequence[float], errors: Sequence[float], width: int) -> list[str]:
+def _bars(cells: Sequence[float], errors: Sequence[float]) -> list[str]:
     """A bar for each number, dashed within its error; empty where the number may be 0 or less."""
     most = max((cell + error for cell, error in zip(cells, errors, strict=True)), default=0) or 1
     bars: list[str] = []
     for cell, error in zip(cells, errors, strict=True):
-        low, high = (max(round(width * value / most), 0) for value in (cell - error, cell + error))
+        low, high = (max(round(WIDTH * value / most), 0) for value in (cell - error, cell + error))
         bars.append("█" * low + "░" * (high - low))
     return bars
 
@@ -176,3 +169,49 @@ def _document(answer: Answer, confidence: float) -> dict[str, Any]:
 
 def _plain(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)
+
+
+def counting_page(plan: CountingPlan) -> Page:
+    """The numbers of queries, method by method."""
+    columns = headings("method", ">queries", "grows like", "error", "reference")
+    rows = [
+        (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference)
+        for row in plan.rows
+    ]
+    error, total = f"{exactly(plan.accuracy)} n", f"epsilon = {exactly(plan.epsilon)}"
+    facts = [
+        ("units", f"n = {plan.units:,}"),
+        ("error", f"at most {error}, with probability {exactly(plan.confidence)}"),
+        ("privacy", f"{total}, delta = {exactly(plan.delta)}, for all answers together"),
+    ]
+    units = f"Coordinated answering is for units of {plan.domain:,} kinds"
+    tables = [PageTable(f"Queries at an error of {error}", columns, rows)]
+    notes = [f"{units}, and queries known in advance."]
+    return Page("", "How many counting queries", facts=facts, tables=tables, notes=notes)
+
+
+def counting_pictures(plan: CountingPlan, curves: Sequence[Any]) -> tuple[Picture]:
+    """The error that each method reaches, over the number of queries."""
+    title = f"{plan.units:,} units, epsilon {exactly(plan.epsilon)}, delta {exactly(plan.delta)}"
+
+    def draw(axes: Axes) -> None:
+        for color, curve in zip(cycle(COLORS), curves, strict=False):
+            points = [(queries, error) for queries, error in curve.points if error < 1]
+            if points:
+                axes.plot(*zip(*points, strict=True), color=color, label=curve.method)
+        axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
+        axes.set(xscale="log", yscale="log", xlabel="counting queries", title=title)
+        axes.set(ylabel="error, as a part of the units")
+        style(axes, "best")
+
+    return (Picture("Error over queries", f"{title}; the line is the error wanted.", draw),)
+
+
+def _queries(number: float) -> str:
+    if number < 1e15:
+        return f"{math.floor(number):,}"
+    return "beyond 1e300" if math.isinf(number) else below(number, 3)
+
+
+def _holds(accuracy: str) -> str:
+    return "for each by itself" if accuracy == "each" else "for all at once"

@@ -14,12 +14,12 @@ from dpcompose.report.text import text
 
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
-    "[FilterAdvice]": "advice advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
-    "AuditResult": "audit audit", "Summary": "experiment experiment", "Exposure": "exposure exposure",
-    "Statement": "theorem evaluation", "[Statement]": "theorem listing", "Lesson": "theorem lesson",
+    "[FilterAdvice]": "ledger advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
+    "AuditResult": "audit audit", "Summary": "book experiment", "Exposure": "ledger exposure",
+    "Statement": "book evaluation", "[Statement]": "book listing", "Lesson": "book lesson",
     "Receipt": "ledger receipt", "Balance": "ledger balance", "[Balance]": "ledger tree",
     "Entry": "ledger entry", "[Entry]": "ledger log",
-    "Verification": "ledger verification", "CountingPlan": "counting counting", "TrainingHistory": "training training",
+    "Verification": "ledger verification", "CountingPlan": "release counting", "TrainingHistory": "gallery training",
     "Bound": "number bound", "Calibration": "account calibrated", "PlanRisk": "account risk", "Risk": "account risk",
 }  # fmt: skip
 """The class of a subject, in brackets for a list of them: its file, and what its functions are called after."""

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -144,16 +143,9 @@ def _block(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     """One pair after the other, broken between words; pairs with an empty value are left out."""
     for name, value in pairs:
         if value:
-            lines = textwrap.wrap(
-                f"{name}  {value}",
-                width,
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            first = lines[0]
+            first, *more = _wrapped(f"{name}  {value}", width - 2, fold=False)
             yield _styled(first[: len(name)], "dim") + first[len(name) :]
-            yield from lines[1:]
+            yield from (f"  {line}" for line in more)
 
 
 def _styled(text: str, style: str) -> str:

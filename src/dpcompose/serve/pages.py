@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
+from dpcompose.notebook import written
 from dpcompose.report import at_least, at_most
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
@@ -48,7 +49,7 @@ def _environment() -> Environment:
         loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     own = {"query": _query, "at_least": at_least, "at_most": at_most, "mechanism": mechanism_of}
-    made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
+    made.filters.update(own, written=written)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 

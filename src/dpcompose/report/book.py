@@ -1,23 +1,114 @@
-"""The page, the document and the pictures of an experiment: the measured delta beside the certified one."""
+"""The pages of the book: its statements, the exercises of its lessons, and the experiment, with the experiment's pictures."""
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.composition import Composable, Part
-from dpcompose.experiment import Summary
 from dpcompose.report.layout import Page, PageTable, headings
-from dpcompose.report.number import above, below, exactly, interval, members, nearest, plain
+from dpcompose.report.number import (
+    above,
+    below,
+    exactly,
+    interval,
+    members,
+    nearest,
+    plain,
+    trimmed,
+)
 from dpcompose.report.picture import COLORS, INK, Picture, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpcompose.book import Lesson, Statement
+    from dpcompose.composition import Composable
+    from dpcompose.experiment import Summary
+
 SHOWN = 9
 _DEFECT = "What was measured is above what is certified: a defect, please report it with the seed."
+Values = Mapping[str, Any]
+Rows = Sequence[tuple[str, float]]
+
+
+def evaluation_page(statement: Statement, values: Values, rows: Rows) -> Page:
+    """One statement with its value, rounded in the safe direction, and its caveats."""
+    headline = "; ".join(
+        f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}"
+        for name, value in rows
+    )
+    facts = [
+        ("says", statement.says),
+        ("given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"),
+        ("source", statement.reference),
+    ]
+    notes = [f"Caveat: {caveat}" for caveat in statement.caveats]
+    return Page(f"{statement.number} {statement.title}", headline, facts=facts, notes=notes)
+
+
+def evaluation_document(statement: Statement, values: Values, rows: Rows) -> dict[str, Any]:
+    """The same for a machine."""
+    return {
+        **members(statement, "number title says"),
+        "given": dict(values),
+        "value": dict(rows),
+        **members(statement, "caveats reference"),
+    }
+
+
+def listing_page(statements: Iterable[Statement]) -> Page:
+    """All statements, with the options that each takes."""
+    rows = [
+        (each.number, each.title, " ".join(taken.option for taken in each.parameters))
+        for each in statements
+    ]
+    columns = headings("number", "~title", "~options")
+    table = PageTable("Statements of sections 2.3 and 3.5", columns, rows)
+    headline = "dpcompose theorem NUMBER OPTIONS evaluates one"
+    return Page("The book, executable", headline, tables=[table])
+
+
+def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
+    """The same for a machine."""
+
+    def parameters(statement: Statement) -> list[dict[str, Any]]:
+        return [
+            {"name": each.name, "kind": each.kind.__name__} | members(each, "meaning required")
+            for each in statement.parameters
+        ]
+
+    listed = ((members(each, "number title says"), parameters(each)) for each in statements)
+    return {"statements": [named | {"parameters": taken} for named, taken in listed]}
+
+
+def lesson_page(lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]) -> Page:
+    """The exercises of a lesson, each with the verdict on its answer or, if that is wrong, a hint."""
+    rows = [
+        (each.name, each.meaning, {None: "", True: "right"}.get(right, f"Not yet: {each.hint}"))
+        for each, right in zip(lesson.parameters, verdicts, strict=True)
+    ]
+    table = PageTable("Exercises", headings("", "~question", "~your answer"), rows)
+    done, number = sum(map(bool, verdicts)), lesson.number
+    headline = f"Lesson {number}, {lesson.title}: {done} of {len(rows)} answers are right"
+    following = f"dpcompose exercise {number} --a NUMBER checks an answer"
+    following, tone = ("", "good") if done == len(rows) else (following, "plain")
+    return Page(f"Lesson {number}", headline, tone, tables=[table], following=following)
+
+
+def lesson_document(
+    lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]
+) -> dict[str, Any]:
+    """The same for a machine."""
+    rows = zip(lesson.parameters, verdicts, strict=True)
+    return members(lesson, "number title") | {
+        "answers": dict(answers),
+        "exercises": [
+            {"letter": each.name, "question": each.meaning, "right": right} for each, right in rows
+        ],
+    }
 
 
 def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -> Page:
@@ -49,8 +140,8 @@ def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -
     notes = [f"{all_hold}, except with probability {failure}.", *filter(None, [budget])]
     if not result.sound:
         notes.append(_DEFECT)
-    tone, tables = "plain" if result.sound else "bad", (_curve(result), _promised(result))
-    return Page("The k-fold experiment", headline, tone, tuple(facts), tables, tuple(notes))
+    tone, tables = "plain" if result.sound else "bad", [_curve(result), _promised(result)]
+    return Page("The k-fold experiment", headline, tone, facts, tables, notes)
 
 
 def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[str, Any]:
@@ -91,21 +182,19 @@ def experiment_pictures(
         budget: An (epsilon, delta) that was claimed, drawn as a mark.
     """
     played = f"{result.game.rounds} rounds, {result.transcripts:,} transcripts in each world"
+    views = f"The losses of the views of {adversary or 'the adversary'}: {played}."
+    deltas = (
+        "The delta that was measured, with its limits, and what is certified of every adversary."
+    )
     return (
-        Picture(
-            "What the views give away",
-            f"The losses of the views of {adversary or 'the adversary'}: {played}.",
-            lambda axes: _draw_losses(axes, result),
-        ),
-        Picture(
-            "delta over epsilon",
-            "The delta that was measured, with its limits, and what is certified of every adversary.",
-            lambda axes: _draw_deltas(axes, result, budget),
-        ),
+        Picture("What the views give away", views, partial(_draw_losses, result)),
+        Picture("delta over epsilon", deltas, partial(_draw_deltas, result, budget)),
     )
 
 
 def _label(mechanism: Composable) -> str:
+    from dpcompose.composition import Part
+
     return mechanism.label if isinstance(mechanism, Part) else repr(mechanism)
 
 
@@ -116,13 +205,12 @@ def _curve(result: Summary) -> PageTable:
         (result.curve.lower, below, 4), (result.curve.estimate, nearest, 4), (result.curve.upper, above, 4),
         *([] if result.walked is None else [(result.walked, above, 6)]), (result.ceiling, above, 4),
     ]  # fmt: skip
-    rows = tuple(
-        (
-            exactly(float(result.epsilons[at])),
-            *(text(float(c[at]), digits) for c, text, digits in curves),
-        )
-        for at in range(0, len(result.epsilons), (len(result.epsilons) - 1) // (SHOWN - 1))
-    )
+    shown = range(0, len(result.epsilons), (len(result.epsilons) - 1) // (SHOWN - 1))
+    points = [(float(result.epsilons[at]), at) for at in shown]
+    rows = [
+        (exactly(epsilon), *(text(float(curve[at]), digits) for curve, text, digits in curves))
+        for epsilon, at in points
+    ]
     return PageTable("What the adversary tells apart", headings(*titles), rows)
 
 
@@ -132,12 +220,12 @@ def _promised(result: Summary) -> PageTable:
     delta = points[0][1][1] if points else 0.0
     rows = sorted((at[0], each.name, each.reference) for each, at in points if at[1] == delta)
     columns = headings("~theorem", ">epsilon", "reference")
-    cells = tuple((name, above(epsilon), reference) for epsilon, name, reference in rows)
+    cells = [(name, above(epsilon), reference) for epsilon, name, reference in rows]
     title = f"What the theorems promise of every adversary at delta = {exactly(delta)}"
     return PageTable(title, columns, cells)
 
 
-def _draw_losses(axes: Axes, result: Summary) -> None:
+def _draw_losses(result: Summary, axes: Axes) -> None:
     edges, *worlds = result.measured.histogram()
     for shares, color, name in zip(worlds, COLORS, ("world 0", "world 1"), strict=False):
         axes.stairs(shares, edges, fill=True, color=color, alpha=0.35, label=name)
@@ -148,7 +236,7 @@ def _draw_losses(axes: Axes, result: Summary) -> None:
     style(axes, "best")
 
 
-def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None) -> None:
+def _draw_deltas(result: Summary, budget: tuple[float, float] | None, axes: Axes) -> None:
     x, limits, floor = result.epsilons.tolist(), result.curve, 0.3 / result.transcripts
     lower, upper = (ends.clip(min=floor) for ends in (limits.lower, limits.upper))
     label = f"measured, with limits that fail with probability {exactly(result.measured.failure)}"
@@ -167,14 +255,10 @@ def _draw_deltas(axes: Axes, result: Summary, budget: tuple[float, float] | None
     for position, theorem in enumerate(others):
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
         if points:
-            axes.plot(
-                *zip(*points, strict=True),
-                color=COLORS[2 + position % 6],
-                linewidth=1.3,
-                linestyle="-." if position < 6 else ":",
-                marker="." if len(points) == 1 else None,
-                label=theorem.name,
-            )
+            look: dict[str, Any] = {"color": COLORS[2 + position % 6], "linewidth": 1.3}
+            look |= {"linestyle": "-." if position < 6 else ":", "label": theorem.name}
+            marker = "." if len(points) == 1 else None
+            axes.plot(*zip(*points, strict=True), marker=marker, **look)
     if budget is not None:
         mark: dict[str, Any] = {"color": "black", "marker": "x", "linestyle": "none"}
         axes.plot(*([end] for end in budget), label="the budget claimed", **mark)
