@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
+from typing import Any
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import Entry, Head, Record, now
+from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.store import closed
@@ -69,7 +70,7 @@ class ListStore:
             self._redemptions[root, request.redeems] = entry
 
     @contextmanager
-    def snapshot(self) -> Generator[ListStore]:
+    def snapshot(self) -> Generator[Any]:
         with self._lock:
             if self._closed:
                 raise closed(self.url)
