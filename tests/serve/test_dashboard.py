@@ -227,8 +227,8 @@ def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pyt
 def test_a_page_is_told_that_something_changed_until_its_token_is_revoked(town: Town):
     from asyncio import run
 
-    routes: Any = town.app.routes
-    pages = next(each for each in routes if each.path == "/events").endpoint.__self__
+    endpoint: Any = town.app.endpoints["GET", "/events"]
+    pages = endpoint.__self__
     pages = type(pages)(pages.gate, watch=60.0, every=0.01)
     token, heard = town.people.invite("Zoe", Role.AUDITOR, "city"), list[str]()
     request = SimpleNamespace(cookies={"dpcompose": token}, client=None)

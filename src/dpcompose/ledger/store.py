@@ -1,4 +1,4 @@
-"""What stores share: the rows that they keep, connections that are used again, and their errors."""
+"""Rows that a store keeps, connections that are used again, and the errors that all stores have."""
 
 from __future__ import annotations
 
