@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
+from http import HTTPStatus
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from dpcompose.account import Account
@@ -37,7 +38,7 @@ from dpcompose.serve.gate import (
     refusal,
 )
 from dpcompose.serve.identity import PAGES, Identity
-from dpcompose.serve.pages import Pages
+from dpcompose.serve.pages import Pages, problem_page
 from dpcompose.serve.queue import RateLimit, Together, done
 from dpcompose.serve.request import ROUTES, Fields, document
 from dpcompose.serve.service import Service
@@ -217,7 +218,8 @@ class Web:
 
     def application(self) -> Application:
         """One endpoint for each row of the table of permissions."""
-        own = {name: getattr(self, name, None) or getattr(self.pages, name) for name in PAGES}
+        pages = {name: name.partition("_")[0] for name in PAGES}
+        own = {n: getattr(self, n, None) or getattr(self.pages, of) for n, of in pages.items()}
         endpoints = {
             (each.method, each.path): own.get(name) or partial(self._answer, name)
             for name, each in PERMISSIONS.items()
@@ -344,4 +346,9 @@ def refused(request: Request, error: Exception) -> Response:
             response = refusal(error)
         case _:
             response = error_answer(422, "DomainError", "this mechanism cannot be priced")
+    if "text/html" in request.headers.get("accept", "") and "/v1/" not in request.url.path:
+        heading = HTTPStatus(response.status_code).phrase
+        reason = json.loads(bytes(response.body))["reason"]
+        headers = {n: v for n, v in response.headers.items() if n in ("allow", "retry-after")}
+        return HTMLResponse(problem_page(reason, heading), response.status_code, headers)
     return response
