@@ -157,10 +157,7 @@ class ListStore:
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
         entries = self._entries.get(root, [])
         stop = len(entries) if limit is None else min(len(entries), after + limit)
-        return (Record.of(Entry(*each)) for each in islice(entries, after, stop))
-
-    def count(self, root: str) -> int:
-        return len(self._entries.get(root, []))
+        return (_record(Entry(*each)) for each in islice(entries, after, stop))
 
     def state(self, root: str) -> Iterator[str]:
         own = [node for node in self.nodes() if node.scope.root == root]
@@ -170,3 +167,8 @@ class ListStore:
 
     def damage(self, *, pages: bool = True) -> Iterator[str]:
         return iter(())
+
+
+def _record(entry: Entry) -> Record:
+    named = entry.sequence, entry.scope, entry.key, entry.redeems
+    return Record(*named, entry.body, entry.hash)

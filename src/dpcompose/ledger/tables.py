@@ -178,7 +178,6 @@ HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC L
 RECORDS = "SELECT sequence, scope, key, redeems, body, hash FROM entry WHERE root = ?"
 ROOTS = "SELECT root FROM scope WHERE root = path"
 NEXT_ROOT = "SELECT min(root) FROM entry WHERE root > ?"
-COUNT = "SELECT count(*) FROM entry WHERE root = ?"
 ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
 NEW_SCOPE = _insert("scope")
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
@@ -504,11 +503,6 @@ class LedgerTables:
         first = "" if limit is None else f" LIMIT {limit:d}"
         statement = f"{RECORDS} AND sequence + 0 > ? AND {own} ORDER BY sequence + 0{first}"
         return (Record(*row) for row in self.rows.run(statement, values))
-
-    def count(self, root: str) -> int:
-        """How many records a top-level scope has."""
-        (count,) = self.rows.row(COUNT, (root,)) or (0,)
-        return count
 
     def damage(self, *, pages: bool = True) -> Iterator[str]:
         """Faults that the store itself finds in its file: foreign tables or triggers, and broken `pages`."""

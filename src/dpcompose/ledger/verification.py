@@ -498,7 +498,7 @@ def _verified(
             f"{root}: the tiles of hashes are not those of its entries"
             for root in found.replays.keys() - bases.keys()
             if snapshot.has_facts()
-            and snapshot.count(root) >= WIDTH
+            and found.replays[root].last.sequence >= WIDTH
             and not tiles_agree(snapshot, root)
         ]
     if problems:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property, partial
+from heapq import nlargest
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,6 @@ from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
     PEOPLE,
-    Amount,
     Amounts,
     Balance,
     Entry,
@@ -26,7 +25,7 @@ from dpcompose.ledger import (
     root_of,
 )
 from dpcompose.notebook import written
-from dpcompose.report import above, at_least, below, main_currency, trimmed
+from dpcompose.report import above, at_least, below, trimmed
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.queue import Page, page
@@ -271,32 +270,6 @@ class Look:
         return rows
 
     @cached_property
-    def totals(self) -> list[tuple[str, list[tuple[str, str, float]]]]:
-        """The sums of the window by analyst and by mechanism, in the first currency of the scope, as percent of all."""
-        if not self.currency or self.who.role is Role.ANALYST:
-            return []
-        sums = {"analyst": Counter[str](), "mechanism": Counter[str]()}
-        for each in self.granted:
-            units = each.cost.units.get(self.currency, 0)
-            sums["analyst"][each.actor] += units
-            sums["mechanism"][mechanism_of(each)[:80]] += units
-        return [(title, self._parts(own)) for title, own in sums.items()]
-
-    def _parts(self, sums: Counter[str]) -> list[tuple[str, str, float]]:
-        whole = max(sums.total(), 1)
-        return [
-            (name, f"{at_least(Amount(units))} of {self.currency}", 100 * units / whole)
-            for name, units in sums.most_common(8)
-        ]
-
-    @cached_property
-    def currency(self) -> str:
-        """The currency in which the budget of the scope that the page is about is drawn; empty where it has none."""
-        scopes = [self.moment.balance(self.focus).scope] if self.focus else []
-        name = main_currency(scopes)
-        return name if any(scope.caps.units.get(name) for scope in scopes) else ""
-
-    @cached_property
     def course(self) -> list[tuple[Entry, Fraction, Fraction]]:
         """The charges of the window and the parts of the budget used before and after each, the oldest first.
 
@@ -323,16 +296,27 @@ class Look:
         parts = {entry.sequence: in_percent(after - before) for entry, before, after in self.course}
         return [(*self._who_and_when(e), parts.get(e.sequence, "")) for e in self.granted[::-1]]
 
-    @cached_property
-    def weeks(self) -> list[tuple[str, str, float]]:
-        """The percent of the budget that the charges of the window used in each of the last weeks."""
+    def _sums(self, of: Callable[[Entry], str]) -> list[tuple[str, str, float]]:
+        """The percent of the budget that the charges of the window used, by a name that each has."""
         sums: dict[str, Fraction] = {}
         for entry, before, after in self.course:
-            day = datetime.fromisoformat(entry.time).date()
-            monday = (day - timedelta(days=day.weekday())).isoformat()
-            sums[monday] = sums.get(monday, Fraction(0)) + after - before
-        parts = [(monday, in_percent(part)) for monday, part in sums.items()][-MOST_WEEKS:]
-        return [(f"Week of {monday}", f"{part:g} %", part) for monday, part in parts]
+            sums[of(entry)] = sums.get(of(entry), Fraction(0)) + after - before
+        parts = [(name, in_percent(part)) for name, part in sums.items()]
+        return [(name, f"{part:g} %", part) for name, part in parts]
+
+    @cached_property
+    def weeks(self) -> list[tuple[str, str, float]]:
+        """The percent of the budget that was used in each of the last weeks."""
+        return self._sums(lambda entry: f"Week of {_monday(entry)}")[-MOST_WEEKS:]
+
+    @cached_property
+    def totals(self) -> list[tuple[str, list[tuple[str, str, float]]]]:
+        """The percent of the budget that was used by analyst and by mechanism, the largest first."""
+        sums = [
+            ("analyst", self._sums(lambda entry: entry.actor)),
+            ("mechanism", self._sums(mechanism_of)),
+        ]
+        return [(title, nlargest(8, own, lambda each: each[2])) for title, own in sums if own]
 
     @cached_property
     def end(self) -> str:
@@ -439,6 +423,11 @@ class Look:
             "signer": found.signer.text,
             "root": root,
         }
+
+
+def _monday(entry: Entry) -> str:
+    day = datetime.fromisoformat(entry.time).date()
+    return (day - timedelta(days=day.weekday())).isoformat()
 
 
 def _amounts(entry: Entry) -> str:
