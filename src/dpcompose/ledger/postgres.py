@@ -146,16 +146,7 @@ DURABLE: Mapping[str, tuple[str, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_apply"),
-    "client_min_messages": (
-        "warning",
-        "notice",
-        "log",
-        "debug1",
-        "debug2",
-        "debug3",
-        "debug4",
-        "debug5",
-    ),
+    "client_min_messages": ("warning", "notice", "log"),
 }
 """Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
 left, and whether a commit that no standby confirmed is told; and the values under which it does."""

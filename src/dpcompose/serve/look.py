@@ -205,14 +205,12 @@ class Look:
     def epsilon(self, balance: Balance) -> dict[str, str] | None:
         """A budget in epsilon at the delta of its target; None if it was opened for none."""
         target = target_of(balance.scope)
-        if target is None:
-            return None
         both = balance_in_epsilon(balance, self.left[balance.scope.path].amounts)
-        if both is None:
+        if target is None or both is None:
             return None
+        of, delta = (few_digits(each, up=False) for each in target)
         spent, left = trimmed(above(both[0], 3)), trimmed(below(both[1], 3))
-        of = few_digits(target[0], up=False)
-        return {"spent": spent, "left": left, "of": of, "delta": few_digits(target[1], up=False)}
+        return {"spent": spent, "left": left, "of": of, "delta": delta}
 
     def percent(self, balance: Balance) -> tuple[float, float] | None:
         """The parts of a budget that were spent and that are reserved, in percent; None without a cap."""
@@ -350,11 +348,6 @@ class Look:
         return entry
 
     @property
-    def verified(self) -> str:
-        """When the whole tree was verified, as the service recorded it."""
-        return ""
-
-    @property
     def pages(self) -> list[tuple[str, str]]:
         """The pages that this person may see, with their names."""
         is_analyst = self.who.role is Role.ANALYST
@@ -414,8 +407,8 @@ class Look:
         root = root_of(self.focus)
         try:
             found = published.checkpoint(root)
-            hours = (datetime.now(UTC).timestamp() - published.signed) / 3600
-        except DPComposeError:
+            hours = (datetime.now(UTC).timestamp() - published.file.stat().st_mtime) / 3600
+        except (DPComposeError, OSError):
             return None
         return {
             "size": str(found.size),
