@@ -41,8 +41,8 @@ from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.pictured import Plot
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
-"""Characters that a terminal would obey when it shows the name."""
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that a terminal would obey when it shows the name, and halves of pairs, which no file has."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
 
 
@@ -111,7 +111,7 @@ def file_of(url: str) -> Path | None:
         DomainError: It is no name of a ledger.
     """
     # SQLite would make ":memory:" at the end of a URL a file.
-    if not url or _CONTROL.search(url) or not _encodable(url) or url.endswith(":memory:"):
+    if not url or _CONTROL.search(url) or url.endswith(":memory:"):
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
     if url == "memory:" or scheme in ("postgresql", "postgres", "postgresql+psycopg"):
@@ -129,13 +129,6 @@ def may_write(url: str) -> bool:
 
     path = file_of(url)
     return path is not None and may_write_file(path) and may_write_file(path.absolute().parent)
-
-
-def _encodable(url: str) -> bool:
-    try:
-        return bool(url.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def address_of(url: str) -> str:

@@ -163,11 +163,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that `_plain` wrote: what is a mapping are amounts."""
-    return {name: _amounts(value) for name, value in values.items()}
-
-
-def _amounts(value: Any) -> Any:
-    return Amounts.read(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
+    return {name: Amounts.read(v) if isinstance(v, dict) else v for name, v in values.items()}  # pyright: ignore[reportUnknownArgumentType]
 
 
 @lru_cache(maxsize=4096)

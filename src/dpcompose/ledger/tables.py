@@ -315,10 +315,6 @@ Cache = defaultdict[str, Cached]
 """By top-level scope."""
 
 
-def _none(_: Rows) -> Iterator[str]:
-    return iter(())
-
-
 @dataclass
 class LedgerTables:
     """The stored ledger: what the rules look at, what readers see at one moment, and where decisions are written.
@@ -331,7 +327,7 @@ class LedgerTables:
 
     rows: Rows
     cache: Cache = field(default_factory=lambda: defaultdict(Cached))
-    inspect: Callable[[Rows], Iterator[str]] = _none
+    inspect: Callable[[Rows], Iterator[str]] = lambda _: iter(())
     _version: int = 0
 
     def node(self, path: str) -> AccountNode | None:

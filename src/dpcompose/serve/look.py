@@ -22,6 +22,7 @@ from dpcompose.ledger import (
     Left,
     Moment,
     Scope,
+    paths_down_to,
     root_of,
 )
 from dpcompose.notebook import written
@@ -160,9 +161,7 @@ class Look:
     @cached_property
     def trail(self) -> list[str]:
         """The scopes above the focus that this person may see."""
-        parts = self.focus.split("/")
-        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
-        return [each for each in above if self.who.covers(each)]
+        return [each for each in paths_down_to(self.focus)[:-1] if self.who.covers(each)]
 
     @cached_property
     def scopes(self) -> tuple[list[str], bool]:
@@ -299,8 +298,7 @@ class Look:
         sums: dict[str, Fraction] = {}
         for entry, before, after in self.course:
             sums[of(entry)] = sums.get(of(entry), Fraction(0)) + after - before
-        parts = [(name, in_percent(part)) for name, part in sums.items()]
-        return [(name, f"{part:g} %", part) for name, part in parts]
+        return [(name, f"{in_percent(part):g} %", in_percent(part)) for name, part in sums.items()]
 
     @cached_property
     def weeks(self) -> list[tuple[str, str, float]]:
@@ -340,12 +338,9 @@ class Look:
         return self.moment.now(root_of(self.focus))
 
     @property
-    def head(self) -> Entry:
-        """The last entry of the tree."""
-        root = root_of(self.focus)
-        entry = self.moment.snapshot.entry(root, self.moment.snapshot.head(root).sequence)
-        assert entry is not None, "a scope was opened by an entry"
-        return entry
+    def head(self) -> Any:
+        """The number and hash of the last entry of the tree."""
+        return self.moment.snapshot.head(root_of(self.focus))
 
     @property
     def pages(self) -> list[tuple[str, str]]:
