@@ -108,7 +108,11 @@ def failures(url: str) -> Generator[None]:
 
 def _code(error: sqlite3.Error) -> int:
     """The primary result code of SQLite, 0 where the driver itself failed."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match error:
+        case sqlite3.Error(sqlite_errorcode=code):
+            return code & 0xFF
+        case _:
+            return 0
 
 
 def require_place(path: Path, *, create: bool, writing: bool = True) -> None:

@@ -262,8 +262,8 @@ class Look:
         rows: list[tuple[str, ...]] = []
         for _, each in self.service.people.listed(self.who.subtree)[:MOST_PEOPLE]:
             gone = f"{when(each.revoked)} by {each.revoked_by}" if each.revoked else ""
-            named = each.name, each.role, each.subtree or "all scopes"
-            rows.append((*named, when(each.at), each.by, when(each.until), gone))
+            where, at, until = each.subtree or "all scopes", when(each.at), when(each.until)
+            rows.append((each.name, each.role, where, at, each.by, until, gone))
         return rows
 
     @cached_property
@@ -274,7 +274,7 @@ class Look:
         """
         if not self.focus or self.who.role is Role.ANALYST or self.query["before"]:
             return []
-        balance, found = self._balance, list[tuple[Entry, Fraction, Fraction]]()
+        balance, found = self.moment.balance(self.focus), list[tuple[Entry, Fraction, Fraction]]()
         begin, units = (balance.period or ("",))[0], dict(balance.spent.units)
         after = used(balance.scope, units)
         for each in self.granted:
@@ -319,7 +319,11 @@ class Look:
         """The day on which nothing is left at the rate of the window; empty where that cannot be said."""
         if not self.course:
             return ""
-        (first, before, _), (*_, now), balance = self.course[0], self.course[-1], self._balance
+        (first, before, _), (*_, now), balance = (
+            self.course[0],
+            self.course[-1],
+            self.moment.balance(self.focus),
+        )
         room = self.left[self.focus].amounts.units
         most = used(balance.scope, {n: u + room.get(n, 0) for n, u in balance.spent.units.items()})
         start, last = (datetime.fromisoformat(each) for each in (first.time, self.time))
@@ -327,10 +331,6 @@ class Look:
         end = ends_at([(start, float(1 - before)), (last, float(1 - now))], float(left))
         renewed = (balance.period or ("", "9999"))[1]
         return "" if end is None or not end.isoformat() < renewed else end.date().isoformat()
-
-    @property
-    def _balance(self) -> Balance:
-        return self.moment.balance(self.focus)
 
     @property
     def time(self) -> str:
