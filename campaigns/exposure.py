@@ -35,8 +35,8 @@ from dpcompose.account import (
 from dpcompose.adaptive import BasicFilter, ConcentratedFilter, Filter, PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Amount, Ledger
+from dpcompose.ledger.ledger import Store
 from dpcompose.ledger.sqlite import MemoryStore
-from dpcompose.ledger.store import Store
 
 ADA: dict[str, Any] = {"actor": "Ada"}
 Step = tuple[Any, ...]

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
+from typing import Any
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import Entry, Head, Record, now
+from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.store import closed
@@ -69,7 +70,7 @@ class ListStore:
             self._redemptions[root, request.redeems] = entry
 
     @contextmanager
-    def snapshot(self) -> Generator[ListStore]:
+    def snapshot(self) -> Generator[Any]:
         with self._lock:
             if self._closed:
                 raise closed(self.url)
@@ -156,10 +157,7 @@ class ListStore:
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
         entries = self._entries.get(root, [])
         stop = len(entries) if limit is None else min(len(entries), after + limit)
-        return (Record.of(Entry(*each)) for each in islice(entries, after, stop))
-
-    def count(self, root: str) -> int:
-        return len(self._entries.get(root, []))
+        return (_record(Entry(*each)) for each in islice(entries, after, stop))
 
     def state(self, root: str) -> Iterator[str]:
         own = [node for node in self.nodes() if node.scope.root == root]
@@ -169,3 +167,8 @@ class ListStore:
 
     def damage(self, *, pages: bool = True) -> Iterator[str]:
         return iter(())
+
+
+def _record(entry: Entry) -> Record:
+    named = entry.sequence, entry.scope, entry.key, entry.redeems
+    return Record(*named, entry.body, entry.hash)

@@ -74,12 +74,13 @@ def test_people_of_a_city_share_a_budget(browser: Any, running: Running, tmp_pat
     SHOTS.mkdir(exist_ok=True, parents=True)
     keeper = signed_in(browser, running, running.token("Grace"))
     keeper.get_by_label("Scope", exact=True).nth(1).fill("city/parks")
-    keeper.get_by_label("Epsilon").fill("0.2")
+    keeper.get_by_label("\u03b5").fill("0.2")
     keeper.get_by_role("button", name="Open it").press("Enter")
     keeper.get_by_text("city/parks is open.").wait_for()
     name = "<img src=x onerror=alert(1)>"
-    keeper.get_by_label("Scope", exact=True).nth(2).fill("city/parks")
-    keeper.get_by_label("Name", exact=True).fill(name)
+    keeper.get_by_role("link", name="People").click()
+    keeper.get_by_label("Scope", exact=True).fill("city/parks")
+    keeper.get_by_label("Name", exact=True).first.fill(name)
     keeper.get_by_role("button", name="Make a token").click()
     token = keeper.locator(".said code").inner_text()
     assert len(token) == 43 and keeper.locator("img").count() == 0
@@ -92,15 +93,19 @@ def test_people_of_a_city_share_a_budget(browser: Any, running: Running, tmp_pat
     http = httpx.Client(base_url=running.address)
     account = RemoteAccount(running.address, token, scope="city/parks", client=http)
     account.redeem(account.charge(Laplace(200.0), key="count"), nonce="ab" * 32)
-    analyst.locator("#entries").get_by_text("Laplace(200.0)").wait_for(timeout=10_000)  # by itself
-    keeper.locator("#largest").get_by_text("Laplace(200.0)").wait_for(timeout=10_000)
+    analyst.get_by_role("link", name="Log").click()
+    keeper.get_by_role("link", name="Log").click()
+    account.redeem(account.charge(Laplace(300.0), key="again"), nonce="cd" * 32)
+    for tab in (analyst, keeper):  # by itself
+        tab.locator("#entries").get_by_text("Laplace(300.0)").wait_for(timeout=10_000)
     with pytest.raises(OverdrawnError):
         account.charge(Gaussian(1.0), key="too much")
     http.close()
-    analyst.locator("#refused").get_by_text("city/parks").first.wait_for(timeout=10_000)
+    analyst.locator("#entries").get_by_text("left in city/parks").first.wait_for(timeout=10_000)
     analyst.screenshot(path=SHOTS / "dashboard-analyst-refused.png", full_page=True)
 
     auditor = signed_in(browser, running, running.token("Cleo"))
+    auditor.get_by_role("link", name="Proofs").click()
     auditor.get_by_role("button", name="Verify now").click()
     auditor.get_by_text("Every hash, decision and balance agrees").wait_for()
     with auditor.expect_download() as found:

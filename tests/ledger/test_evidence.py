@@ -16,23 +16,19 @@ from dpcompose.ledger import (
     tables,
     verification,
 )
-from dpcompose.ledger.checkpoint import (
+from dpcompose.ledger.checkpoint import Checkpoint, SigningKey, TiledTree, VerifierKey, key_path
+from dpcompose.ledger.evidence import Evidence
+from dpcompose.ledger.merkle import (
     EMPTY,
-    Checkpoint,
     Frontier,
     ProofError,
-    SigningKey,
-    TiledTree,
-    VerifierKey,
     consistency_ranges,
     inclusion_ranges,
-    key_path,
     leaf_hash,
     root_from_inclusion,
     root_hash,
     roots_from_consistency,
 )
-from dpcompose.ledger.evidence import Evidence
 
 KEY = SigningKey("acme.example/privacy", bytes(range(32)))
 OTHER = SigningKey("acme.example/privacy", bytes(range(1, 33)))

@@ -296,7 +296,7 @@ def test_many_threads_read_while_one_writes(path: Path) -> None:
             for _ in range(20):
                 with ledger.store.snapshot() as snapshot:
                     entries, spent = (
-                        snapshot.count("world"),
+                        snapshot.head("world").sequence,
                         next(snapshot.nodes()).spent["epsilon"],
                     )
                     seen.append(

@@ -12,9 +12,9 @@ import pytest
 
 from dpcompose.errors import DomainError, OverdrawnError, TamperedError
 from dpcompose.ledger import Amounts, Anchor, Charge, Checkpoint, Ledger, SigningKey
+from dpcompose.ledger.checkpoint import State
 from dpcompose.ledger.evidence import Evidence
 from dpcompose.ledger.policies import Quota
-from dpcompose.ledger.state import State
 
 KEY = SigningKey("acme.example/privacy", bytes(range(32)))
 CAP = Amounts.of({"epsilon": "50"})

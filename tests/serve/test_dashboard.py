@@ -23,6 +23,18 @@ from dpcompose.serve.web import application
 from tests.serve.conftest import TestClient, Town, budget
 
 
+def plain(page: str) -> str:
+    """A page with powers of ten as Python reads them."""
+    raised = dict(
+        zip(
+            "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b",
+            "0123456789-",
+            strict=True,
+        )
+    )
+    return re.sub("(?: \u00d7 )10(\u207b.)", r"e\1", page).translate(str.maketrans(raised))
+
+
 def signed_in(app: Any, token: str) -> Any:
     client = TestClient(app)
     assert client.post("/login", data={"token": token}, follow_redirects=False).status_code == 303
@@ -84,8 +96,8 @@ def test_what_is_reserved_is_not_left_on_any_line_of_the_page(town: Town):
         page = bens.get("/", params={"scope": "city", "mechanism": mechanism}).text
         fits = re.search(r"It fits ([0-9,]+) times", page)
         counts = re.search(r"([0-9,]+) counts that are wrong by at most 100 ", page)
-        left = re.search(r"rho: [0-9.]+ spent, ([-0-9.e]+) left", page)
-        bar = re.search(r'aria-label="(city, rho[^"]*)"', page)
+        left = re.search(r"rho: [^ ]+ spent, ([-0-9.e]+) left", plain(page))
+        bar = re.search(r'aria-label="(city: [^"]*)"', page)
         assert fits and counts and left and bar
         return [int(each[1].replace(",", "")) for each in (fits, counts)], float(left[1]), bar[1]
 
@@ -98,7 +110,7 @@ def test_what_is_reserved_is_not_left_on_any_line_of_the_page(town: Town):
     assert fits == same < before and left == pytest.approx(
         float(ben.left()["rho"].fraction), rel=1e-5
     )
-    assert bar == "city, rho: 0 % spent, 47 % reserved"
+    assert bar == "city: 0 % spent, 46.2 % reserved"
     for number in range(before):
         try:
             ben.charge(Gaussian(51.02), key=f"fill {number}")
@@ -114,19 +126,19 @@ def test_a_page_about_one_scope_shows_every_reservation_on_its_bar(town: Town):
     for number in range(60):
         town.account(scope="city").reserve(Gaussian(100.0), key=f"study {number}", seconds=3600)
     page = signed_in(town.app, town.tokens[Role.KEEPER]).get("/").text
-    assert "city, rho: 0 % spent, 13 % reserved" in page
+    assert "city: 0 % spent, 12.4 % reserved" in page
 
 
-def test_the_end_of_a_budget_is_said_after_a_day_and_of_what_is_left() -> None:
+def test_the_end_of_a_budget_is_said_after_a_week_and_of_what_is_left() -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     for span, after, left, days in (
         (timedelta(seconds=0.1), 0.9, 0.9, None),
-        (timedelta(hours=23), 0.9, 0.9, None),
-        (timedelta(days=1), 0.9, 0.9, 9),
-        (timedelta(days=2), 0.9, 0.4, 8),
-        (timedelta(days=2), 0.9, 0.0, None),
-        (timedelta(days=2), 1.0, 1.0, None),
-        (timedelta(days=2), 1 - 1e-16, 1e300, None),
+        (timedelta(days=6, hours=23), 0.9, 0.9, None),
+        (timedelta(days=7), 0.9, 0.9, 63),
+        (timedelta(days=14), 0.9, 0.4, 56),
+        (timedelta(days=14), 0.9, 0.0, None),
+        (timedelta(days=14), 1.0, 1.0, None),
+        (timedelta(days=14), 1 - 1e-16, 1e300, None),
     ):
         end = ends_at([(start, 1.0), (start + span, after)], left)
         assert (end is None) == (days is None)
@@ -137,7 +149,7 @@ def test_a_page_of_the_first_second_has_no_forecast(town: Town):
     for number in range(3):
         town.account(scope="city").charge(Gaussian(50.0), key=str(number))
     page = signed_in(town.app, town.tokens[Role.KEEPER]).get("/").text
-    assert "How it went" in page and "nothing is left on" not in page
+    assert "Spent by week" in page and "nothing is left on" not in page
 
 
 def test_the_course_of_a_budget_that_renews_is_that_of_its_period():
@@ -152,10 +164,10 @@ def test_the_course_of_a_budget_that_renews_is_that_of_its_period():
         town.now = datetime.fromisoformat(f"{day}T00:00:00Z").timestamp()
         ada.charge(Gaussian(50.0), key=day)
         shown[day] = keeper.get("/", params={"at": "free/monthly"}).text
-    assert "How it went" not in shown["2020-02-01"]  # one charge in this period
+    part = re.search(r"Week of 2020-01-27: ([0-9.]+) %", shown["2020-02-01"])
+    assert part and "Week of 2020-02-03" not in shown["2020-02-01"]  # one charge in this period
     assert (
-        "2020-02-01</text>" in shown["2020-02-03"]
-        and "2020-01-31</text>" not in shown["2020-02-03"]
+        part[0] in shown["2020-02-03"] and f"Week of 2020-02-03: {part[1]} %" in shown["2020-02-03"]
     )
     assert "nothing is left on" not in shown["2020-02-03"]  # it is renewed before
 
@@ -166,9 +178,9 @@ def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
     auditor, ada = (
         signed_in(app, token) for who, token in tokens.items() if "Cleo" in who or "Ada" in who
     )
-    if "Signed" not in auditor.get("/").text:
+    if "Signed" not in auditor.get("/proofs").text:
         auditor, ada = ada, auditor
-    page = auditor.get("/").text
+    page = auditor.get("/proofs").text
     assert "Proof of 5" in page and service.published is not None
     text = auditor.get("/download", params={"what": "proof", "scope": "city/schools", "entry": "5"})
     assert text.headers["content-disposition"] == 'attachment; filename="entry5.proof"'
@@ -194,7 +206,7 @@ def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):
         "demo.example/city"
     )
     service.published.file.unlink()
-    assert "None is published" in auditor.get("/").text
+    assert "None is published" in auditor.get("/proofs").text
 
 
 def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pytest.MonkeyPatch):
@@ -227,8 +239,8 @@ def test_a_page_looks_at_so_many_scopes_and_entries_and_no_more(monkeypatch: pyt
 def test_a_page_is_told_that_something_changed_until_its_token_is_revoked(town: Town):
     from asyncio import run
 
-    routes: Any = town.app.routes
-    pages = next(each for each in routes if each.path == "/events").endpoint.__self__
+    endpoint: Any = town.app.endpoints["GET", "/events"]
+    pages = endpoint.__self__
     pages = type(pages)(pages.gate, watch=60.0, every=0.01)
     token, heard = town.people.invite("Zoe", Role.AUDITOR, "city"), list[str]()
     request = SimpleNamespace(cookies={"dpcompose": token}, client=None)
@@ -258,6 +270,52 @@ def test_pages_of_every_kind_of_ledger(town: Town):
     for text in ("0", "-1", "x", "9" * 400, "\u0663"):
         auditor = signed_in(town.app, town.tokens[Role.AUDITOR])
         assert (
-            auditor.get("/", params={"before": text, "at": "other", "kind": text}).status_code
+            auditor.get("/log", params={"before": text, "at": "other", "kind": text}).status_code
             == 200
         )
+
+
+def test_each_role_sees_its_pages_and_another_address_is_a_page_too(town: Town):
+    town.account(scope="city").charge(Gaussian(50.0), key="k")
+    for role, token in town.tokens.items():
+        person = signed_in(town.app, token)
+        for path in ("/", "/people", "/log", "/proofs", "/report"):
+            page = person.get(path, params={"at": "city"}, headers={"accept": "text/html"})
+            closed = role is Role.ANALYST and path in ("/people", "/proofs")
+            assert page.status_code == (403 if closed else 200), (role, path)
+            assert page.text.startswith("<!doctype html>")
+            for box in re.findall(r"<input(?![^>]*hidden)[^>]*>", page.text):
+                assert 'placeholder="such as ' in box, (path, box)
+            for time in re.findall(r"[0-9]{2}:[0-9]{2}[^<]{0,4}", page.text):
+                assert time.endswith("\u00a0UTC"), (path, time)
+    unknown = town.client.get("/nowhere", headers={"accept": "text/html,*/*"})
+    assert unknown.status_code == 404 and "<h1>Not Found</h1>" in unknown.text
+    wrong = town.client.post("/log", headers={"accept": "text/html"})
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET") and "<h1>" in wrong.text
+    assert town.client.get("/v1/nowhere", headers={"accept": "text/html"}).json()["reason"]
+
+
+def test_a_report_has_date_head_percent_who_and_when(town: Town):
+    for number in range(3):
+        town.account(scope="city/health").charge(Gaussian(50.0), key=str(number))
+    auditor = signed_in(town.app, town.tokens[Role.AUDITOR])
+    page = auditor.get("/report", params={"at": "city/health"}).text
+    with town.ledger.moment() as moment:
+        head = moment.snapshot.head("city")
+    percent = re.search(r"<strong>([0-9.]+) %</strong>", page)
+    assert head.hash in page and percent is not None and "\u03b4 = 10\u207b\u2076" in page
+    rows = re.findall(r'data-label="Actor">([^<]*)<.*?data-label="Percent">([0-9.]+)<', page)
+    assert [actor for actor, _ in rows] == ["Ada@city"] * 3
+    assert float(percent[1]) <= sum(float(part) for _, part in rows) < float(percent[1]) + 0.3
+    assert "@page { size: A4" in town.client.get("/style.css").text
+
+
+def test_a_keeper_revokes_on_the_page_of_people(town: Town):
+    keeper, token = (
+        signed_in(town.app, town.tokens[Role.KEEPER]),
+        town.people.invite("Ben", Role.ANALYST, "city"),
+    )
+    assert town.people.find(token) is not None
+    page = sent(keeper, "revoke", scope="city", name="Ben", here="/people?at=city").text
+    assert "The tokens of Ben in city are revoked" in page and "by Ada@city" in page
+    assert town.people.find(token) is None

@@ -22,7 +22,7 @@ from dpcompose import Gaussian
 from dpcompose.ledger.verification import Replay
 from dpcompose.serve import Role, listening, pages
 from dpcompose.serve.issuer import FRESH
-from dpcompose.serve.listening import JoinedAnswers
+from dpcompose.serve.listening import BoundedProtocol
 from dpcompose.serve.web import application
 from tests.serve.conftest import Town
 from tests.serve.test_issuer import Office, encoded, token as issued
@@ -39,7 +39,7 @@ LONG = {
 def serving(app: Any) -> Iterator[int]:
     """An application behind the protocol of the service; its port."""
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, http=JoinedAnswers, log_level="critical", lifespan="off"
+        app, host="127.0.0.1", port=0, http=BoundedProtocol, log_level="critical", lifespan="off"
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -13,10 +13,10 @@ from psycopg import connect
 from campaigns.ledger.server import Server
 from dpcompose.account import open_scope
 from dpcompose.errors import DPComposeError, ReservationError, StoreError
-from dpcompose.ledger import Amounts, Entry, Ledger, entry
+from dpcompose.ledger import Amounts, Entry, Ledger, entry, postgres as module
 from dpcompose.serve import Identities, Role, Service
 from dpcompose.serve.gate import ROUTES
-from tests.serve.conftest import budget
+from tests.serve.conftest import Town, budget
 
 pytestmark = pytest.mark.server
 
@@ -133,3 +133,33 @@ def test_a_database_that_goes_in_the_middle_of_charges_loses_and_doubles_none(po
 def test_a_database_that_is_gone_is_told():
     with pytest.raises(StoreError):
         Ledger.open("postgresql://nobody@localhost:1/none")
+
+
+def test_a_standby_that_is_missing_ends_a_wait_with_503(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+):
+    """A commit that nobody confirms is cancelled after four seconds; here after one half."""
+    assert module.LONGEST_COMMIT == 4.0
+    monkeypatch.setattr(module, "LONGEST_COMMIT", 0.5)
+    town = Town(url=postgres.create("alone"))
+    with connect(postgres.url(), autocommit=True) as server:
+        try:
+            server.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            server.execute("SELECT pg_reload_conf()")
+            found = town.ask(
+                "charge",
+                town.tokens[Role.ANALYST],
+                scope="city",
+                mechanism="Gaussian(50.0)",
+                key="k",
+            )
+        finally:
+            server.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            server.execute("SELECT pg_reload_conf()")
+    assert found.status_code == 503 and found.json()["uncertain"] is True
+    assert "ask again with the same key" in found.json()["reason"]
+    again = town.ask(
+        "charge", town.tokens[Role.ANALYST], scope="city", mechanism="Gaussian(50.0)", key="k"
+    )
+    assert again.status_code == 200
+    town.ledger.close()

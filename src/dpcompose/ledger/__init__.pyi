@@ -8,6 +8,7 @@ if True:
     from .checkpoint import (
         Checkpoint as Checkpoint,
         SigningKey as SigningKey,
+        State as State,
         VerifierKey as VerifierKey,
     )
     from .copying import backup as backup, restore as restore
@@ -30,7 +31,6 @@ if True:
         paths_down_to as paths_down_to,
         root_of as root_of,
     )
-    from .state import State as State
     from .text import (
         description_text as description_text,
         encode as encode,

@@ -1,19 +1,22 @@
-"""Checkpoints: heads of chains as notes that a keeper signs, over Merkle trees of the entries."""
+"""Checkpoints: roots and states of trees of scopes as notes that a keeper signs."""
 
 from __future__ import annotations
 
 import binascii
+import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dpcompose.errors import DomainError, EvidenceError, MissingExtraError
-from dpcompose.ledger.entry import Head, Record
-from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.text import scope_path
+from dpcompose.ledger.merkle import HASH_SIZE, WIDTH, Range, leaf_hash, root_hash, root_over
+from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.tables import LedgerTables, node_of, scope_of
+from dpcompose.ledger.text import encode, scope_path
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -233,126 +236,6 @@ def _signature(line: str, key: VerifierKey) -> bytes | None:
     return content[4:] if (name, content[:4]) == (key.name, key.id) else None
 
 
-HASH_SIZE = 32
-EMPTY = sha256(b"").digest()
-"""The root of the tree without leaves."""
-
-
-class ProofError(ValueError):
-    """A list of hashes that is not that of a tree of this size."""
-
-
-def leaf_hash(body: str) -> bytes:
-    """The hash of a leaf: the text of an entry."""
-    return sha256(b"\0" + body.encode()).digest()
-
-
-def _node_hash(left: bytes, right: bytes) -> bytes:
-    return sha256(b"\1" + left + right).digest()
-
-
-def _split(size: int) -> int:
-    """The largest power of two below `size`, for sizes from 2."""
-    return 1 << (size - 1).bit_length() - 1
-
-
-WIDTH = 256
-"""Hashes of a tile."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A full tile of the tree of hashes: so many hashes of one level side by side, and the root over them.
-
-    Args:
-        hashes: Of level 0 those of leaves; of a higher one the roots of tiles of the level below.
-        top: Their root.
-    """
-
-    hashes: Sequence[bytes]
-    top: bytes
-
-    @classmethod
-    def of(cls, hashes: Sequence[bytes]) -> Self:
-        """The tile of these hashes."""
-        return cls(hashes, root_hash(hashes))
-
-    @classmethod
-    def read(cls, hashes: str, top: str) -> Self:
-        """The tile of a row."""
-        data = bytes.fromhex(hashes)
-        cut = [data[at : at + HASH_SIZE] for at in range(0, len(data), HASH_SIZE)]
-        return cls(cut, bytes.fromhex(top))
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """The tile for a row."""
-        return b"".join(self.hashes).hex(), self.top.hex()
-
-
-@dataclass
-class Frontier:
-    """A tree that grows by one leaf at a time and keeps nothing but the roots of its complete subtrees.
-
-    Args:
-        size: How many leaves it has.
-    """
-
-    size: int = 0
-    _complete: list[bytes] = field(default_factory=list[bytes])
-
-    def add(self, leaf: bytes) -> None:
-        """Take one more leaf: each complete pair of subtrees becomes one."""
-        self.size += 1
-        complete = self.size
-        while not complete & 1:
-            leaf = _node_hash(self._complete.pop(), leaf)
-            complete >>= 1
-        self._complete.append(leaf)
-
-    @property
-    def root(self) -> bytes:
-        """The root of the tree so far."""
-        if not self._complete:
-            return EMPTY
-        *others, root = self._complete
-        for left in reversed(others):
-            root = _node_hash(left, root)
-        return root
-
-
-def root_hash(leaves: Iterable[bytes]) -> bytes:
-    """The root of the tree of these leaves."""
-    tree = Frontier()
-    for leaf in leaves:
-        tree.add(leaf)
-    return tree.root
-
-
-class Log(Protocol):
-    """The entries and tiles of a store at one moment."""
-
-    def head(self, root: str) -> Head:
-        """The last entry below a top-level scope."""
-        ...
-
-    def roots(self) -> list[str]:
-        """The top-level scopes, sorted; also those that have entries but no scope."""
-        ...
-
-    def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
-        """The records of a top-level scope in order, above the number `after`."""
-        ...
-
-    def tile(self, root: str, level: int, number: int) -> Tile | None:
-        """A full tile of the tree of hashes; None where it is not full."""
-        ...
-
-    def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
-        """The roots of full tiles of a level, from one number to before another."""
-        ...
-
-
 @dataclass
 class TiledTree:
     """The tree of hashes of a log, read from tiles and, at the right edge, from the entries: O(log n) for each root.
@@ -362,7 +245,7 @@ class TiledTree:
         root: Its top-level scope.
     """
 
-    snapshot: Log
+    snapshot: LedgerTables
     root: str
     _tiles: dict[tuple[int, int], Sequence[bytes]] = field(
         default_factory=dict[tuple[int, int], Sequence[bytes]]
@@ -399,89 +282,6 @@ class TiledTree:
         return self._tiles[level, number]
 
 
-Range = tuple[int, int]
-"""The first leaf of a subtree, and the one after its last."""
-
-
-def root_over(hashes: Callable[[Range], bytes | None], start: int, stop: int) -> bytes:
-    """The root over a range of leaves, from the hashes of the subtrees that have one.
-
-    Raises:
-        ProofError: There is a leaf in none of them.
-    """
-    found = hashes((start, stop))
-    if found is not None:
-        return found
-    if stop - start == 1:
-        raise ProofError("a hash that the proof needs is missing")
-    split = start + _split(stop - start)
-    return _node_hash(root_over(hashes, start, split), root_over(hashes, split, stop))
-
-
-def inclusion_ranges(index: int, start: int, stop: int) -> list[Range]:
-    """The subtrees that lead from one leaf to the root over a range, the leaf's neighbor first."""
-    if stop - start == 1:
-        return []
-    split = start + _split(stop - start)
-    if index < split:
-        return [*inclusion_ranges(index, start, split), (split, stop)]
-    return [*inclusion_ranges(index, split, stop), (start, split)]
-
-
-def consistency_ranges(size: int, start: int, stop: int) -> list[Range]:
-    """The subtrees that show that a tree of `stop` leaves goes on from that of the first `size`, whose root is known."""
-    if size == stop:
-        return [(start, stop)] if start else []
-    split = start + _split(stop - start)
-    if size <= split:
-        return [*consistency_ranges(size, start, split), (split, stop)]
-    return [*consistency_ranges(size, split, stop), (start, split)]
-
-
-def complete_ranges(size: int) -> list[Range]:
-    """The largest complete subtrees of a tree of so many leaves, from the left."""
-    found: list[Range] = []
-    for power in range(size.bit_length() - 1, -1, -1):
-        start = found[-1][1] if found else 0
-        if size >> power & 1:
-            found.append((start, start + (1 << power)))
-    return found
-
-
-def named(ranges: Sequence[Range], hashes: Sequence[bytes]) -> dict[Range, bytes]:
-    """The hashes of a proof by their subtrees.
-
-    Raises:
-        ProofError: There are more or fewer than such a proof has.
-    """
-    if len(ranges) != len(hashes):
-        raise ProofError(f"it has {len(hashes)} hashes, and such a proof has {len(ranges)}")
-    return dict(zip(ranges, hashes, strict=True))
-
-
-def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
-    """The root of a tree of `size` leaves that has this leaf at `index`, if the path is right; raises ProofError."""
-    hashes = named(inclusion_ranges(index, 0, size), path)
-    return root_over({**hashes, (index, index + 1): leaf}.get, 0, size)
-
-
-def roots_from_consistency(
-    root: bytes, size: int, later: int, path: Sequence[bytes]
-) -> tuple[bytes, bytes]:
-    """The roots of the trees of `size` and of `later` leaves, if the first is `root` and the path is right.
-
-    Raises:
-        ProofError: The path is not as long as that between such trees.
-    """
-    ranges = consistency_ranges(size, 0, later)
-    hashes = named(ranges, path)
-    if not any(
-        stop == size for _, stop in ranges
-    ):  # the earlier tree is a subtree of the later one
-        hashes[0, size] = root
-    return root_over(hashes.get, 0, size), root_over(hashes.get, 0, later)
-
-
 _STATE = "state "
 _NOTES = re.compile(r"(?:[^\n]+\n){3,}\n(?:\u2014 [^\n]*\n)+")
 _NUMBER = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
@@ -506,7 +306,9 @@ class Checkpoint:
     note: str
 
     @classmethod
-    def sign(cls, snapshot: Log, root: str, key: SigningKey, *, state: str = "") -> Checkpoint:
+    def sign(
+        cls, snapshot: LedgerTables, root: str, key: SigningKey, *, state: str = ""
+    ) -> Checkpoint:
         """A checkpoint of all entries of one top-level scope, now; with the digest of its `State`, if that is named.
 
         Raises:
@@ -570,3 +372,73 @@ class Checkpoint:
 def key_path(root: str, key: VerifierKey) -> str:
     """The scope that announces a key: `world/key-0a1b2c3d`, opened to announce and closed to revoke."""
     return f"{root}/key-{key.id.hex()}"
+
+
+@dataclass(frozen=True)
+class State:
+    """Every scope with its balance and every fact of one tree, a line for each.
+
+    Args:
+        root: The top-level scope.
+        size: After so many entries.
+        lines: As `LedgerTables.state` gives them.
+    """
+
+    root: str
+    size: int
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: LedgerTables, root: str) -> Self:
+        """The state of a tree now."""
+        return cls(root, snapshot.head(root).sequence, tuple(snapshot.state(root)))
+
+    @classmethod
+    def read_all(cls, text: str) -> tuple[Self, ...]:
+        """The states of a text, each as `text` wrote it, with a blank line between two.
+
+        Raises:
+            DomainError: It is something else.
+        """
+        try:
+            return tuple(cls._read(each.rstrip("\n").split("\n")) for each in text.split("\n\n"))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            domain = "what `dpcompose ledger evidence checkpoint --state` wrote"
+            raise DomainError("state", f"{text[:40]}...", domain) from None
+
+    @classmethod
+    def _read(cls, lines: list[str]) -> Self:
+        header = json.loads(lines[0])
+        return cls(header["root"], int(header["size"]), tuple(lines[1:]))
+
+    @cached_property
+    def text(self) -> str:
+        """The state as text."""
+        return "\n".join([encode({"root": self.root, "size": self.size}), *self.lines, ""])
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the text in base 64."""
+        return b64encode(sha256(self.text.encode()).digest()).decode()
+
+    @cached_property
+    def scopes(self) -> dict[str, str]:
+        """The lines of scopes by path."""
+        own = ((line[2 : line.index('"', 2)], line) for line in self.lines if line[:1] == "[")
+        return {json.loads(f'"{path}"') if "\\" in path else path: line for path, line in own}
+
+    @property
+    def facts(self) -> Iterator[tuple[str, str, str]]:
+        """Kind, name and JSON of each fact."""
+        for line in self.lines:
+            if line[:1] == "{":
+                fact: dict[str, str] = json.loads(line)
+                yield fact["kind"], fact["name"], fact["value"]
+
+    def node(self, path: str) -> AccountNode | None:
+        """The scope of that path with its balance."""
+        line = self.scopes.get(path)
+        if line is None:
+            return None
+        row: list[Any] = json.loads(line)
+        return node_of(scope_of((self.root, *row[:6])), tuple(row[6:]))

@@ -26,7 +26,7 @@ from dpcompose.ledger.sqlite_connection import (
     failures,
     settle,
 )
-from dpcompose.ledger.store import Row, Rows, Snapshot
+from dpcompose.ledger.store import Row, Rows
 from dpcompose.ledger.tables import (
     NEW_BALANCE,
     NEW_ENTRY,
@@ -201,7 +201,7 @@ def _name(part: Path, path: Path) -> None:
         part.rename(path)
 
 
-def _copy(snapshot: Snapshot, rows: Rows) -> None:
+def _copy(snapshot: LedgerTables, rows: Rows) -> None:
     """Make the tables, and fill them with everything of one moment."""
     migrate(rows, url="a copy")
     nodes = list(snapshot.nodes())

@@ -189,11 +189,6 @@ class Record:
     body: str
     hash: str
 
-    @classmethod
-    def of(cls, entry: Entry) -> Record:
-        """The record of a sound entry."""
-        return cls(entry.sequence, entry.scope, entry.key, entry.redeems, entry.body, entry.hash)
-
     @property
     def entry(self) -> Entry:
         """The entry, as it is stored."""

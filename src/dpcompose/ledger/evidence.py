@@ -10,24 +10,20 @@ from hashlib import sha256
 
 from dpcompose import check
 from dpcompose.errors import DomainError, EvidenceError, TamperedError
-from dpcompose.ledger.checkpoint import (
+from dpcompose.ledger.checkpoint import Checkpoint, TiledTree, VerifierKey, base64_bytes, key_path
+from dpcompose.ledger.entry import Entry
+from dpcompose.ledger.ledger import Ledger
+from dpcompose.ledger.merkle import (
     HASH_SIZE,
-    Checkpoint,
     ProofError,
-    TiledTree,
-    VerifierKey,
-    base64_bytes,
     consistency_ranges,
     inclusion_ranges,
-    key_path,
     leaf_hash,
     root_from_inclusion,
     roots_from_consistency,
 )
-from dpcompose.ledger.entry import Entry
-from dpcompose.ledger.ledger import Ledger
 from dpcompose.ledger.scope import Kind
-from dpcompose.ledger.store import Snapshot
+from dpcompose.ledger.tables import LedgerTables
 
 INCLUSION, CONSISTENCY = "c2sp.org/tlog-proof@v1", "dpcompose.ledger/consistency@v1"
 _INDEX = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)
@@ -77,7 +73,7 @@ class Evidence:
         ledger.close_scope(path, actor=check.line("actor", actor), key=f"close {path}")
 
     @staticmethod
-    def prove_inclusion(snapshot: Snapshot, sequence: int, checkpoint: Checkpoint) -> str:
+    def prove_inclusion(snapshot: LedgerTables, sequence: int, checkpoint: Checkpoint) -> str:
         """The text that shows, to who has the signer's key, that an entry is under the checkpoint.
 
         Args:
@@ -107,7 +103,7 @@ class Evidence:
         )
 
     @staticmethod
-    def prove_consistency(snapshot: Snapshot, earlier: Checkpoint, later: Checkpoint) -> str:
+    def prove_consistency(snapshot: LedgerTables, earlier: Checkpoint, later: Checkpoint) -> str:
         """The text that shows that nothing under the earlier checkpoint was changed or taken away before the later one.
 
         Raises:
@@ -152,7 +148,7 @@ class Evidence:
             raise EvidenceError(str(error)) from None
 
 
-def _tree(snapshot: Snapshot, checkpoint: Checkpoint) -> TiledTree:
+def _tree(snapshot: LedgerTables, checkpoint: Checkpoint) -> TiledTree:
     tree, size = TiledTree(snapshot, checkpoint.root), checkpoint.size
     whole = snapshot.head(checkpoint.root).sequence >= size
     if not (whole and tree.hashes([(0, size)]) == [checkpoint.root_hash]):

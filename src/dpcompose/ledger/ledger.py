@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from dpcompose import check, notebook
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
@@ -35,15 +35,44 @@ from dpcompose.ledger.scope import (
     root_of,
 )
 from dpcompose.ledger.sqlite_connection import is_of_database
-from dpcompose.ledger.store import Snapshot, Store
+from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.pictured import Plot
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
-"""Characters that a terminal would obey when it shows the name."""
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that a terminal would obey when it shows the name, and halves of pairs, which no file has."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
+
+
+class Store(Protocol):
+    """The storage of a ledger."""
+
+    @property
+    def url(self) -> str:
+        """Its name for messages."""
+        ...
+
+    @property
+    def source(self) -> str | None:
+        """The URL that opens it, with its password; None where no other process can."""
+        ...
+
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Decide requests below one top-level scope, in their order; what is returned is durable.
+
+        The outcome of each is its decision, or what the rules raise. Raises StoreError.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[LedgerTables]:
+        """Read everything at one moment."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections; asked after this, it raises StoreError."""
+        ...
 
 
 def open_store(url: str, *, create: bool, restored: bool = False, read_only: bool = False) -> Store:
@@ -82,7 +111,7 @@ def file_of(url: str) -> Path | None:
         DomainError: It is no name of a ledger.
     """
     # SQLite would make ":memory:" at the end of a URL a file.
-    if not url or _CONTROL.search(url) or not _encodable(url) or url.endswith(":memory:"):
+    if not url or _CONTROL.search(url) or url.endswith(":memory:"):
         raise DomainError("url", url, _DOMAIN)
     scheme = match[1] if (match := _SCHEME.match(url)) else ""
     if url == "memory:" or scheme in ("postgresql", "postgres", "postgresql+psycopg"):
@@ -102,13 +131,6 @@ def may_write(url: str) -> bool:
     return path is not None and may_write_file(path) and may_write_file(path.absolute().parent)
 
 
-def _encodable(url: str) -> bool:
-    try:
-        return bool(url.encode())
-    except UnicodeEncodeError:
-        return False
-
-
 def address_of(url: str) -> str:
     """The address of a database as its driver reads it."""
     return f"postgresql:{url.partition(':')[2]}"
@@ -118,7 +140,7 @@ def address_of(url: str) -> str:
 class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
-    snapshot: Snapshot
+    snapshot: LedgerTables
     _times: dict[str, str] = field(
         default_factory=dict[str, str], init=False, repr=False, compare=False
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.rules import Fact, Facts, Statement, Stored, View, later
+from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
 from dpcompose.ledger.scope import is_at_or_below
 from dpcompose.ledger.text import encode
 
@@ -62,7 +62,7 @@ class Token(Fact):
         return not self.revoked and time < self.until
 
     @classmethod
-    def clock(cls, view: Stored) -> str:
+    def clock(cls, view: View) -> str:
         """The latest time of which a statement about people said that it had come; empty if none did."""
         return json.loads(view.fact(PEOPLE, cls.CLOCK, "") or '""')
 

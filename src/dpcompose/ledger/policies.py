@@ -22,7 +22,7 @@ from dpcompose.errors import (
 )
 from dpcompose.ledger.amount import Amount, Amounts
 from dpcompose.ledger.people import skeleton
-from dpcompose.ledger.rules import Fact, Facts, Statement, Stored, View, later
+from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
 from dpcompose.ledger.scope import (
     AccountNode,
     available,
@@ -165,14 +165,14 @@ class Quota(Fact):
         """Whether a charge counts here."""
         return self.actor in (self.EVERYBODY, actor) and is_at_or_below(scope, self.scope)
 
-    def used(self, view: Stored, actor: str, time: str) -> tuple[str, dict[str, int]]:
+    def used(self, view: View, actor: str, time: str) -> tuple[str, dict[str, int]]:
         """The amounts that a person spent in the period of a time, in units, and the name of that fact."""
         name = encode([self.scope, self.actor, actor, self.label(time)])
         text = view.fact(root_of(self.scope), self.USED, name)
         units: Mapping[str, int] = Amounts.read(json.loads(text)).units if text else {}
         return name, {each: units.get(each, 0) for each in self.caps}
 
-    def require(self, view: Stored, actor: str, cost: Mapping[str, int], time: str) -> None:
+    def require(self, view: View, actor: str, cost: Mapping[str, int], time: str) -> None:
         """Raise QuotaError unless that much more fits in the period of a time."""
         _, used = self.used(view, actor, time)
         for name, cap in self.caps.units.items():
@@ -364,7 +364,7 @@ class Tree:
         time: The recorded time of what is decided.
     """
 
-    view: Stored
+    view: View
     root: str
     time: str
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
@@ -530,7 +530,7 @@ def evaluate(tree: Tree, use: Use) -> Note:
     return note
 
 
-def usage(view: Stored, use: Use, time: str) -> Facts:
+def usage(view: View, use: Use, time: str) -> Facts:
     """The facts that a charge changes: what was spent under quotas, and used of its reservation."""
     tree, facts = Tree(view, root_of(use.path), time), dict[tuple[str, str], str | None]()
     if not use.cost:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
+from time import monotonic, sleep
 from typing import Any, ClassVar
 
 import psycopg
@@ -64,6 +65,10 @@ _TABLES = (
 )
 
 
+def _sent(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
 @dataclass
 class PostgresRows:
     """Rows of a database."""
@@ -72,16 +77,20 @@ class PostgresRows:
     by_letter: ClassVar[str] = ' COLLATE "C"'
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        return self.connection.execute(statement.replace("?", "%s").encode(), values).fetchone()
+        return self.connection.execute(_sent(statement), values).fetchone()
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        cursor = self.connection.execute(statement.replace("?", "%s").encode(), values)
+        cursor = self.connection.execute(_sent(statement), values)
         return cursor.fetchall() if cursor.description is not None else []
 
     def many(self, statement: str, rows: Sequence[Row]) -> int:
-        with self.connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s").encode(), rows)
-            return cursor.rowcount
+        # No pipeline: a client that is stopped amid one may hold its locks for ever, because the server's limit for
+        # idle transactions ends with the first message of the next statement, even if that is only a Flush.
+        marks = f"({', '.join('?' * len(rows[0]))})" if rows else ""
+        if not (rows and statement.startswith("INSERT") and marks in statement):
+            return sum(self.connection.execute(_sent(statement), row).rowcount for row in rows)
+        several = statement.replace(marks, ", ".join([marks] * len(rows)))
+        return self.connection.execute(_sent(several), [v for row in rows for v in row]).rowcount
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.run(_TABLES)}
@@ -137,16 +146,7 @@ DURABLE: Mapping[str, tuple[str, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_apply"),
-    "client_min_messages": (
-        "warning",
-        "notice",
-        "log",
-        "debug1",
-        "debug2",
-        "debug3",
-        "debug4",
-        "debug5",
-    ),
+    "client_min_messages": ("warning", "notice", "log"),
 }
 """Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
 left, and whether a commit that no standby confirmed is told; and the values under which it does."""
@@ -268,6 +268,41 @@ def require_durable(values: Sequence[str | None], url: str, *, all_known: bool =
             )
 
 
+class Commits:
+    """Commits that have not ended. One that no standby confirms is cancelled: the server's own limits end before it."""
+
+    def __init__(self) -> None:
+        self._since: dict[psycopg.Connection[Any], float] = {}
+        self._lock, self._thread = Lock(), None
+
+    @contextmanager
+    def watched(self, connection: psycopg.Connection[Any]) -> Generator[None]:
+        """Cancel what this block waits for after `LONGEST_COMMIT`."""
+        with self._lock:
+            self._since[connection] = monotonic()
+            if self._thread is None or not self._thread.is_alive():  # also after a fork
+                self._thread = Thread(target=self._watch, name="dpcompose-commits", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:  # nothing that the connection does later is cancelled
+                del self._since[connection]
+
+    def _watch(self) -> None:
+        while True:
+            sleep(LONGEST_COMMIT / 16)
+            with self._lock, suppress(psycopg.Error):
+                for connection, since in self._since.items():
+                    if monotonic() - since > LONGEST_COMMIT:
+                        connection.cancel_safe(timeout=1.0)
+
+
+LONGEST_COMMIT = 4.0
+"""Seconds for which a standby may confirm a commit."""
+_commits = Commits()
+
+
 def commit(connection: psycopg.Connection[Any], url: str) -> None:
     """Commit, and make sure that whoever must confirm it did.
 
@@ -282,7 +317,8 @@ def commit(connection: psycopg.Connection[Any], url: str) -> None:
 
     connection.add_notice_handler(noted)
     try:
-        connection.commit()
+        with _commits.watched(connection):
+            connection.commit()
     finally:
         connection.remove_notice_handler(noted)
     if warnings:
@@ -338,7 +374,7 @@ ATTEMPTS = 20
 
 _MIGRATING = "SELECT pg_advisory_xact_lock(7234017283807667300)"
 STOPPED = "4s"
-"""A client that was stopped while it holds a tree, and a standby that confirms no commit, are waited for so long."""
+"""A client that was stopped while it holds a tree is waited for so long."""
 _TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 _LOCK = (
     f"SELECT {SETTINGS}, (SELECT max(number) FROM migration), "

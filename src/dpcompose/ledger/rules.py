@@ -19,8 +19,8 @@ Facts = Mapping[tuple[str, str], str | None]
 """JSON texts by kind and name, in one tree; None where a fact ends."""
 
 
-class Stored(Protocol):
-    """The scopes and facts of a store at one moment."""
+class View(Protocol):
+    """The questions that rules may ask of a store; answers belong to one moment."""
 
     def node(self, path: str) -> AccountNode | None:
         """The scope of that path with its balance."""
@@ -45,10 +45,6 @@ class Stored(Protocol):
     def facts(self, root: str, kind: str) -> Mapping[str, str]:
         """All facts of a kind in a tree, by name, as JSON."""
         ...
-
-
-class View(Stored, Protocol):
-    """The questions that rules may ask of a store; answers belong to one moment."""
 
     def entry(self, root: str, sequence: int) -> Entry | None:
         """The entry of that number."""
@@ -150,13 +146,13 @@ class Fact:
         return _read(cls, text)
 
     @classmethod
-    def of(cls, view: Stored, root: str, name: str) -> Self | None:
+    def of(cls, view: View, root: str, name: str) -> Self | None:
         """The fact of that name in a tree."""
         text = view.fact(root, cls.kind, name)
         return None if text is None else cls.read(text)
 
     @classmethod
-    def all(cls, view: Stored, root: str) -> dict[str, Self]:
+    def all(cls, view: View, root: str) -> dict[str, Self]:
         """Those of a tree, by name, sorted."""
         return {name: cls.read(text) for name, text in sorted(view.facts(root, cls.kind).items())}
 
@@ -167,11 +163,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that `_plain` wrote: what is a mapping are amounts."""
-    return {name: _amounts(value) for name, value in values.items()}
-
-
-def _amounts(value: Any) -> Any:
-    return Amounts.read(value) if isinstance(value, dict) else value  # pyright: ignore[reportUnknownArgumentType]
+    return {name: Amounts.read(v) if isinstance(v, dict) else v for name, v in values.items()}  # pyright: ignore[reportUnknownArgumentType]
 
 
 @lru_cache(maxsize=4096)

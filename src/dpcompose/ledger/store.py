@@ -1,19 +1,15 @@
-"""Stores: their interface, the rows that they keep, and connections that are used again."""
+"""Rows that a store keeps, connections that are used again, and the errors that all stores have."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from threading import Semaphore
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.checkpoint import Log
-from dpcompose.ledger.entry import Record
-from dpcompose.ledger.rules import Outcome, Request, Stored
-from dpcompose.ledger.scope import AccountNode
 
 Row = tuple[Any, ...]
 
@@ -42,79 +38,6 @@ class Rows(Protocol):
 
     def broken(self) -> Iterator[str]:
         """Pages and indexes that the database itself finds broken; it reads all of them."""
-        ...
-
-
-class Snapshot(Stored, Log, Protocol):
-    """Everything stored, at one moment."""
-
-    def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
-        """Every fact of every tree: top-level scope, kind, name and JSON."""
-        ...
-
-    def has_facts(self) -> bool:
-        """Whether the schema has facts and tiles; one of an earlier version can be read."""
-        ...
-
-    def state(self, root: str) -> Iterator[str]:
-        """Every scope of a tree with its balance as it is stored, and every fact: a line of JSON for each, sorted."""
-        ...
-
-    def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
-        """Every tile of a tree: level, number, hashes and root, as they are stored."""
-        ...
-
-    def nodes(self) -> Iterator[AccountNode]:
-        """Every scope with its balance, sorted by path."""
-        ...
-
-    def nodes_between(
-        self, start: str, stop: str, *, limit: int | None = None
-    ) -> Iterator[AccountNode]:
-        """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted; the first ones."""
-        ...
-
-    def records_of(
-        self, path: str, *, below: bool, after: int = 0, limit: int | None = None
-    ) -> Iterator[Record]:
-        """The records of a scope, and of those below it if `below`, in order, above the number `after`."""
-        ...
-
-    def count(self, root: str) -> int:
-        """How many records a top-level scope has."""
-        ...
-
-    def damage(self, *, pages: bool = True) -> Iterator[str]:
-        """Faults that the store itself finds in its file: foreign tables or triggers, and broken `pages`."""
-        ...
-
-
-class Store(Protocol):
-    """The storage of a ledger."""
-
-    @property
-    def url(self) -> str:
-        """Its name for messages."""
-        ...
-
-    @property
-    def source(self) -> str | None:
-        """The URL that opens it, with its password; None where no other process can."""
-        ...
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Decide requests below one top-level scope, in their order; what is returned is durable.
-
-        The outcome of each is its decision, or what the rules raise. Raises StoreError.
-        """
-        ...
-
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Read everything at one moment."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files and connections; asked after this, it raises StoreError."""
         ...
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.checkpoint import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
+from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 from dpcompose.ledger.store import Row, Rows
 from dpcompose.ledger.text import encode
@@ -178,7 +178,6 @@ HEAD = "SELECT sequence, hash FROM entry WHERE root = ? ORDER BY sequence DESC L
 RECORDS = "SELECT sequence, scope, key, redeems, body, hash FROM entry WHERE root = ?"
 ROOTS = "SELECT root FROM scope WHERE root = path"
 NEXT_ROOT = "SELECT min(root) FROM entry WHERE root > ?"
-COUNT = "SELECT count(*) FROM entry WHERE root = ?"
 ORPHANS = "SELECT root, path FROM balance EXCEPT SELECT root, path FROM scope"
 NEW_SCOPE = _insert("scope")
 NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?, ?, ?, ?, ?)"
@@ -316,10 +315,6 @@ Cache = defaultdict[str, Cached]
 """By top-level scope."""
 
 
-def _none(_: Rows) -> Iterator[str]:
-    return iter(())
-
-
 @dataclass
 class LedgerTables:
     """The stored ledger: what the rules look at, what readers see at one moment, and where decisions are written.
@@ -332,7 +327,7 @@ class LedgerTables:
 
     rows: Rows
     cache: Cache = field(default_factory=lambda: defaultdict(Cached))
-    inspect: Callable[[Rows], Iterator[str]] = _none
+    inspect: Callable[[Rows], Iterator[str]] = lambda _: iter(())
     _version: int = 0
 
     def node(self, path: str) -> AccountNode | None:
@@ -376,9 +371,11 @@ class LedgerTables:
         return kept[kind]
 
     def every_fact(self) -> Iterator[tuple[str, str, str, str]]:
+        """Every fact of every tree: top-level scope, kind, name and JSON."""
         return iter(self.rows.run(EVERY_FACT) if self.has_facts() else [])
 
     def state(self, root: str) -> Iterator[str]:
+        """Every scope of a tree with its balance as it is stored, and every fact: a line of JSON for each, sorted."""
         rows = self.rows.run(f"{NODES} WHERE s.root = ?", (root,))
         yield from sorted(encode(row[1:]) for row in rows)
         facts = self.rows.run(FACTS_OF, (root,)) if self.has_facts() else []
@@ -386,18 +383,22 @@ class LedgerTables:
         yield from sorted(map(encode, named))
 
     def has_facts(self) -> bool:
+        """Whether the schema has facts and tiles; one of an earlier version can be read."""
         if self._version == 0:
             (self._version,) = self.rows.row(LATEST) or (0,)
         return self._version >= VERSION
 
     def tile(self, root: str, level: int, number: int) -> Tile | None:
+        """A full tile of the tree of hashes; None where it is not full."""
         row = self.rows.row(TILE, (root, level, number)) if self.has_facts() else None
         return None if row is None else Tile.read(*row)
 
     def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
+        """The roots of full tiles of a level, from one number to before another."""
         return [bytes.fromhex(top) for (top,) in self.rows.run(TOPS, (root, level, first, stop))]
 
     def tiles(self, root: str) -> Iterator[tuple[int, int, str, str]]:
+        """Every tile of a tree: level, number, hashes and root, as they are stored."""
         return iter(self.rows.run(TILES, (root,)) if self.has_facts() else [])
 
     def fill_tiles(self, root: str, before: int, after: int) -> None:
@@ -437,12 +438,14 @@ class LedgerTables:
         return self.hash(root, head.sequence) == head.hash
 
     def nodes(self) -> Iterator[AccountNode]:
+        """Every scope with its balance, sorted by path."""
         rows = sorted(self.rows.run(NODES), key=lambda row: row[1])
         return (node_of(scope_of(row[:7]), row[7:]) for row in rows)
 
     def nodes_between(
         self, start: str, stop: str, *, limit: int | None = None
     ) -> Iterator[AccountNode]:
+        """The scopes of one tree with paths from `start` to before `stop`, letter by letter, sorted; the first ones."""
         path, root = f"path{self.rows.by_letter}", root_of(start)
         first = "" if limit is None else f" ORDER BY {path} LIMIT {limit:d}"
         rows = self.rows.run(
@@ -456,6 +459,7 @@ class LedgerTables:
         return (node_of(scope_of(row), balances.get(row[1])) for row in rows)
 
     def roots(self) -> list[str]:
+        """The top-level scopes, sorted; also those that have entries but no scope."""
         return sorted({root for (root,) in self.rows.run(ROOTS)} | set(self._roots_of_entries()))
 
     def _roots_of_entries(self) -> Iterator[str]:
@@ -466,6 +470,7 @@ class LedgerTables:
             yield last
 
     def records(self, root: str, *, after: int, limit: int | None) -> Iterator[Record]:
+        """The records of a top-level scope in order, above the number `after`."""
         while limit is None or limit > 0:
             size = AT_A_TIME if limit is None else min(AT_A_TIME, limit)
             page = self.rows.run(
@@ -480,6 +485,7 @@ class LedgerTables:
     def records_of(
         self, path: str, *, below: bool, after: int = 0, limit: int | None = None
     ) -> Iterator[Record]:
+        """The records of a scope, and of those below it if `below`, in order, above the number `after`."""
         if below and path == root_of(path):
             return self.records(path, after=after, limit=limit)
         scope, values = f"scope{self.rows.by_letter}", [root_of(path), after, path]
@@ -494,11 +500,8 @@ class LedgerTables:
         statement = f"{RECORDS} AND sequence + 0 > ? AND {own} ORDER BY sequence + 0{first}"
         return (Record(*row) for row in self.rows.run(statement, values))
 
-    def count(self, root: str) -> int:
-        (count,) = self.rows.row(COUNT, (root,)) or (0,)
-        return count
-
     def damage(self, *, pages: bool = True) -> Iterator[str]:
+        """Faults that the store itself finds in its file: foreign tables or triggers, and broken `pages`."""
         steps = tuple(self.rows.run(RECORDED))
         if steps not in RECORDS_OF_STEPS and steps not in [each[:-1] for each in RECORDS_OF_STEPS]:
             yield "the record of migrations is not that of this version"

@@ -14,24 +14,21 @@ from typing import Any, Self
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import (
+from dpcompose.ledger.checkpoint import Checkpoint, State, TiledTree, key_path
+from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.merkle import (
     WIDTH,
-    Checkpoint,
     Frontier,
     Tile,
-    TiledTree,
     complete_ranges,
     inclusion_ranges,
-    key_path,
     leaf_hash,
     root_from_inclusion,
 )
-from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
 from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
 from dpcompose.ledger.rules import Facts, Request, Statement
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
-from dpcompose.ledger.state import State
-from dpcompose.ledger.store import Snapshot
+from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
 
@@ -57,7 +54,7 @@ class Base:
         state: The balances and facts at its end, whose digest was signed with it.
     """
 
-    snapshot: Snapshot
+    snapshot: LedgerTables
     checkpoint: Checkpoint
     state: State
 
@@ -174,7 +171,9 @@ class Replay:
                 f"cannot be followed ({type(error).__name__}: {error})"
             ) from None
 
-    def follow_on(self, snapshot: Snapshot, most: int, heed: Callable[[], object] = bool) -> bool:
+    def follow_on(
+        self, snapshot: LedgerTables, most: int, heed: Callable[[], object] = bool
+    ) -> bool:
         """Follow at most so many more entries; whether all of them, and at the end the balances, agree.
 
         Args:
@@ -281,7 +280,7 @@ class Replay:
         node = self.balances.get(path)
         return self.base.state.node(path) if node is None and self.base is not None else node
 
-    def differences(self, snapshot: Snapshot) -> Iterator[str]:
+    def differences(self, snapshot: LedgerTables) -> Iterator[str]:
         """Where the stored scopes and balances of the tree are not those that the entries give."""
         if self.base is None:
             nodes = snapshot.nodes_between(self.root, f"{self.root}0")
@@ -378,7 +377,7 @@ class Anchor:
     states: tuple[State, ...] = ()
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Anchor:
+    def of(cls, snapshot: LedgerTables) -> Anchor:
         """The anchor of this moment."""
         return cls(tuple((root, snapshot.head(root)) for root in snapshot.roots()))
 
@@ -393,7 +392,7 @@ class Anchor:
         own = tuple(each for each in self.checkpoints if each.root == root)
         return Anchor(heads, own, tuple(each for each in self.states if each.root == root))
 
-    def base(self, snapshot: Snapshot) -> Base | None:
+    def base(self, snapshot: LedgerTables) -> Base | None:
         """The last of the checkpoints with a state, of one tree; None if there is none."""
         signed = {each.state: each for each in self.checkpoints}
         own = [each for each in self.states if each.digest in signed]
@@ -460,7 +459,9 @@ class Verification(Card):
     since: tuple[tuple[str, int], ...] = ()
 
 
-def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | None) -> Verification:
+def verify(
+    snapshot: LedgerTables, *, anchor: Anchor | None, progress: Progress | None
+) -> Verification:
     """Follow every entry; raise TamperedError with everything that disagrees."""
     try:
         return _verified(snapshot, anchor, progress)
@@ -471,7 +472,9 @@ def verify(snapshot: Snapshot, *, anchor: Anchor | None, progress: Progress | No
         ) from error
 
 
-def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | None) -> Verification:
+def _verified(
+    snapshot: LedgerTables, anchor: Anchor | None, progress: Progress | None
+) -> Verification:
     wanted = Anchor() if anchor is None else anchor
     damage = list(snapshot.damage(pages=not wanted.states))
     signed = {each.state for each in wanted.checkpoints} - {""}
@@ -495,7 +498,7 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
             f"{root}: the tiles of hashes are not those of its entries"
             for root in found.replays.keys() - bases.keys()
             if snapshot.has_facts()
-            and snapshot.count(root) >= WIDTH
+            and found.replays[root].last.sequence >= WIDTH
             and not tiles_agree(snapshot, root)
         ]
     if problems:
@@ -508,7 +511,7 @@ def _verified(snapshot: Snapshot, anchor: Anchor | None, progress: Progress | No
     return Verification(entries, scopes, Anchor(found.heads), anchor is not None, since)
 
 
-def tiles_agree(snapshot: Snapshot, root: str) -> bool:
+def tiles_agree(snapshot: LedgerTables, root: str) -> bool:
     """Whether the tiles of a tree are those of its entries."""
     hashes = {0: [leaf_hash(each.body) for each in snapshot.records(root, after=0, limit=None)]}
     stored = {(level, number): texts for level, number, *texts in snapshot.tiles(root)}
@@ -557,7 +560,7 @@ class Followed:
         }
 
 
-def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> Followed:
+def followed(snapshot: LedgerTables, anchor: Anchor, progress: Progress | None) -> Followed:
     """Follow every chain and compare it with an anchor; balances, and the store itself, are not looked at."""
     found, roots = Followed(), snapshot.roots()
     total, done = sum(snapshot.head(root).sequence for root in roots), 0
@@ -572,7 +575,12 @@ def followed(snapshot: Snapshot, anchor: Anchor, progress: Progress | None) -> F
 
 
 def _followed(
-    snapshot: Snapshot, root: str, wanted: Anchor, progress: Progress | None, done: int, total: int
+    snapshot: LedgerTables,
+    root: str,
+    wanted: Anchor,
+    progress: Progress | None,
+    done: int,
+    total: int,
 ) -> tuple[Replay, list[str]]:
     """The chain of one top-level scope, and what is wrong with it, up to the first thing."""
     replay, tree, base = Replay(root), Frontier(), wanted.base(snapshot)

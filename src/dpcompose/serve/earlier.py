@@ -23,6 +23,7 @@ from dpcompose.ledger import (
     Token,
     encode,
     later,
+    root_of,
 )
 from dpcompose.serve.identity import OPERATOR
 
@@ -89,42 +90,32 @@ def _key(kind: str, name: str) -> str:
 def _facts(connection: Any, tables: Set[str]) -> Iterator[tuple[str, str, str, str]]:
     """Top-level scope, kind, name and text of each."""
 
-    def run(text: str) -> list[tuple[Any, ...]]:
-        return connection.execute(text).fetchall()
+    def rows(table: str, columns: str) -> list[tuple[Any, ...]]:
+        return connection.execute(f"select {columns} from service_{table}").fetchall()
 
-    issued = dict(
-        run("select digest, issued from service_issued") if "service_issued" in tables else []
-    )
-    people = run("select digest, name, role, subtree, expires, revoked from service_token")
+    issued = dict(rows("issued", "digest, issued")) if "service_issued" in tables else {}
+    people = rows("token", "digest, name, role, subtree, expires, revoked")
     for digest, name, role, subtree, expires, revoked in people:
         at, gone = _time(issued.get(digest, 0.0)), OPERATOR if revoked else ""
         token = Token(name, role, subtree, until=_time(expires), at=at, by=OPERATOR)
         text = encode(vars(token) | {"revoked": at if revoked else "", "revoked_by": gone})
         yield PEOPLE, Token.kind, digest, text
-    columns = "root, id, scope, actor, held, used, expires, ended"
-    for root, name, scope, actor, held, used, expires, ended in run(
-        f"select {columns} from service_reservation"
-    ):
-        until = _time(expires)
-        own = Reservation(scope, actor, held=_amounts(held), used=_amounts(used), until=until)
-        yield root, Reservation.ENDED if ended else Reservation.kind, name, own.text
-    for root, scope, actor, period, caps, keeper in run(
-        "select root, scope, actor, period, caps, keeper from service_quota"
-    ):
+    held = rows("reservation", "root, id, scope, actor, held, used, expires, ended")
+    for root, name, scope, actor, kept, used, expires, ended in held:
+        named = scope, actor, _amounts(kept), _amounts(used), _time(expires)
+        kind = Reservation.ENDED if ended else Reservation.kind
+        yield root, kind, name, Reservation(*named).text
+    quotas = rows("quota", "root, scope, actor, period, caps, keeper")
+    for root, scope, actor, period, caps, keeper in quotas:
         quota = Quota(scope, actor, period, _amounts(caps), keeper)
         yield root, Quota.kind, quota.name, quota.text
-    for scope, quota, actor, period, used in run(
-        "select scope, quota, actor, period, used from service_quota_used"
-    ):
-        name = encode([scope, quota, actor, period])
-        yield scope.partition("/")[0], Quota.USED, name, _amounts(used).text
-    for root, scope, amounts, keeper in run(
-        "select root, scope, amounts, keeper from service_threshold"
-    ):
+    for *name, used in rows("quota_used", "scope, quota, actor, period, used"):
+        yield root_of(name[0]), Quota.USED, encode(name), _amounts(used).text
+    for root, scope, amounts, keeper in rows("threshold", "root, scope, amounts, keeper"):
         yield root, Threshold.kind, scope, Threshold(_amounts(amounts), keeper).text
     columns = "root, id, scope, actor, name, asked, cost, reason, made, expires, state, decided_by"
     names = ("scope", "actor", "name", "charge", "cost", "reason", "at", "until", "state")
-    for root, name, *fields in run(f"select {columns} from service_request"):
+    for root, name, *fields in rows("request", columns):
         stated: dict[str, Any] = dict(zip((*names, "decided_by"), fields, strict=True))
         stated["cost"] = _amounts(stated["cost"])
         stated |= {each: _time(stated[each]) for each in ("at", "until")}

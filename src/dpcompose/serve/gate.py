@@ -150,15 +150,16 @@ class Gate:
 
 async def body_of(request: Request) -> bytes:
     """The body of a request; reading stops once it is announced or measured as too large."""
+    too_large = HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
     announced = request.headers.get("content-length", "0")
     if not (announced.isdecimal() and len(announced) < 12 and int(announced) <= LARGEST_BODY):
-        raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+        raise too_large
     found = bytearray()
     try:
         async for chunk in request.stream():
             found += chunk
             if len(found) > LARGEST_BODY:
-                raise HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
+                raise too_large
     except ClientDisconnect:
         raise HTTPException(400, "the body was broken off") from None
     return bytes(found)

@@ -70,6 +70,10 @@ PAGES = {
     name: Permission(method, path, None, scoped=False)
     for name, method, path in (
         ("page", "GET", "/"),
+        ("page_people", "GET", "/people"),
+        ("page_log", "GET", "/log"),
+        ("page_proofs", "GET", "/proofs"),
+        ("page_report", "GET", "/report"),
         ("act", "POST", "/act"),
         ("download", "GET", "/download"),
         ("events", "GET", "/events"),

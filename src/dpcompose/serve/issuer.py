@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from dpcompose.errors import DomainError, MissingExtraError, StoreError
+from dpcompose.errors import DomainError, StoreError
 from dpcompose.files import each_once
 
 ALGORITHMS = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC"}
@@ -51,10 +51,6 @@ class Issuer:
         _require_safe("issuer", self.url)
         if not self.audience:
             raise DomainError("audience", self.audience, "the name of this service at the issuer")
-        try:
-            import joserfc  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        except ImportError:
-            raise MissingExtraError("Single sign-on", "serve") from None
 
     def subject(self, token: str, now: float) -> str | None:
         """The subject of a token, as the issuer names it; None if the token is not valid now.

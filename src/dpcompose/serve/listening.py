@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn, with the head and the body of a response joined into one write."""
+"""The HTTP server: uvicorn, with limits for requests that do not arrive and answers that nobody reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from dpcompose.errors import StoreError
 
-LONG = 16384
-"""Bytes of a part that are not kept for the end of the turn."""
-MANY = 8
-"""Parts that are not."""
 LARGEST_HEAD = 32768
 """Bytes of a request up to the end of its headers, and of those after a piece of its body until the next one."""
 TOO_LONG = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -34,7 +30,7 @@ def run(app: ASGIApp, *, host: str, port: int) -> None:
         "ws": "none",
     }
     sys.setswitchinterval(0.0005)  # a thread that reads waits for one that charges, not the reverse
-    uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=JoinedAnswers, **quiet)).run()
+    uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=BoundedProtocol, **quiet)).run()
 
 
 def require_only(file: Path) -> None:
@@ -71,16 +67,16 @@ def most_connections() -> int:
     return min(2000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
-class JoinedAnswers(HttpToolsProtocol):
-    """The protocol of uvicorn with joined writes and with time limits for requests that do not arrive."""
+class BoundedProtocol(HttpToolsProtocol):
+    """The protocol of uvicorn with time limits for requests that do not arrive, and for answers that nobody reads."""
 
-    waiting: ClassVar[dict[JoinedAnswers, asyncio.TimerHandle]] = {}
+    waiting: ClassVar[dict[BoundedProtocol, asyncio.TimerHandle]] = {}
     """The connections whose client is waited for, the longest first, and when each is given up."""
     _size, _in_head = 0, True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Install the joining transport; above the limit of connections, close the one that is idle the longest."""
-        super().connection_made(cast("asyncio.Transport", Joined(transport)))
+        """Above the limit of connections, close the one that is idle the longest."""
+        super().connection_made(transport)
         self._wait()
         if len(self.connections) > most_connections():
             next(iter(self.waiting)).transport.abort()
@@ -97,7 +93,7 @@ class JoinedAnswers(HttpToolsProtocol):
                 if cast("Any", self.cycle) is None or self.cycle.response_complete:
                     self.transport.write(TOO_LONG)
                 self.transport.close()
-                return
+                break
             piece, data = data[: LARGEST_HEAD - self._size], data[LARGEST_HEAD - self._size :]
             self._size += len(piece)
             super().data_received(piece)
@@ -126,10 +122,9 @@ class JoinedAnswers(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Mark the connection as idle: idle connections are closed first."""
+        """Mark the connection as idle, or as one whose last answer is not read: those are closed first."""
         super().on_response_complete()
-        if not self.transport.is_closing():
-            self._wait()
+        self._wait()
 
     def pause_writing(self) -> None:
         """Pause writing until the client has read some of the response."""
@@ -140,6 +135,8 @@ class JoinedAnswers(HttpToolsProtocol):
         """Resume writing: the client reads again."""
         super().resume_writing()
         self._go_on()
+        if self.transport.is_closing():
+            self._wait()
 
     def _wait(self) -> None:
         if self not in self.waiting:
@@ -149,37 +146,3 @@ class JoinedAnswers(HttpToolsProtocol):
         timer = self.waiting.pop(self, None)
         if timer is not None:
             timer.cancel()
-
-
-class Joined:
-    """A transport that joins the writes of one iteration of the loop, and otherwise delegates to another.
-
-    Args:
-        transport: The other.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport, self._written = transport, list[bytes]()
-
-    def write(self, data: bytes) -> None:
-        """Buffer the data for a joined write; send a large buffer at once, so that flow control sees a slow reader."""
-        if not self._written:
-            asyncio.get_running_loop().call_soon(self._send)
-        self._written.append(data)
-        if len(data) > LONG or len(self._written) == MANY:
-            self._send()
-
-    def close(self) -> None:
-        """Send the buffered data and close, after a time limit even if the client does not read."""
-        self._send()
-        if self._transport.get_write_buffer_size():
-            asyncio.get_running_loop().call_later(PATIENCE, self._transport.abort)
-        self._transport.close()
-
-    def _send(self) -> None:
-        if self._written:
-            data, self._written = b"".join(self._written), []
-            self._transport.write(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)

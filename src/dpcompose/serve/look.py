@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from functools import cached_property, partial
 from heapq import nlargest
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 from dpcompose.account import balance_in_epsilon, target_of
 from dpcompose.errors import DPComposeError, StoreError, few_digits
 from dpcompose.ledger import (
     PEOPLE,
-    Amount,
     Amounts,
     Balance,
     Entry,
+    Kind,
     Left,
     Moment,
-    is_at_or_below,
+    Scope,
+    paths_down_to,
     root_of,
 )
-from dpcompose.report import above, at_least, below, main_currency, trimmed, used_of
+from dpcompose.notebook import written
+from dpcompose.report import above, at_least, below, trimmed
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.queue import Page, page
@@ -34,16 +36,36 @@ from dpcompose.serve.service import Service, mechanism_of
 def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime | None:
     """The time at which the remaining budget ends if it is spent at the rate of these points.
 
-    None if that cannot be said: nothing is left, or the points span less than a day, which is no rate for a date.
+    None if that cannot be said: nothing is left, or the points span less than a week, which is no rate for a date.
     """
     (first, before), (last, after) = points[0], points[-1]
     span, used = last - first, before - after
-    if not (span >= timedelta(days=1) and used > 0 and left > 0):
+    if not (span >= timedelta(days=7) and used > 0 and left > 0):
         return None
     try:
         return last + left / used * span
     except OverflowError:
         return None
+
+
+def used(scope: Scope, units: Mapping[str, int]) -> Fraction | None:
+    """The part of a budget that these amounts are, under the alternative that counts the least; None without a cap."""
+    sets = scope.alternatives or (scope.caps.units,)
+    # A cap of 0 has no parts: one unit of it is already more than the whole.
+    parts = [
+        [Fraction(units.get(name, 0), cap or 1) for name, cap in caps.items()] for caps in sets
+    ]
+    return min((max(each) for each in parts if each), default=None)
+
+
+def in_percent(part: Fraction) -> float:
+    """A part in percent, rounded up to one digit after the point."""
+    return -(-1000 * part // 1) / 10
+
+
+def when(time: str) -> str:
+    """A recorded time to the minute, with its zone; empty for none."""
+    return f"{time[:10]}\u00a0{time[11:16]}\u00a0UTC" if time else ""
 
 
 MOST_SCOPES, MOST_TREES, MOST_ENTRIES = 25, 10, 1000
@@ -101,7 +123,11 @@ def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
     return [each for each in roots if moment.snapshot.node(each) is not None][: MOST_SCOPES + 1]
 
 
-LONGEST_LIST = 50
+LONGEST_LIST, MOST_PEOPLE, MOST_WEEKS = 50, 200, 12
+NAMES = {"/": "Budget", "/people": "People", "/log": "Log", "/proofs": "Proofs"}
+"""Pages, by path."""
+CLOSED = ("/people", "/proofs")
+"""Those that an analyst may not see."""
 ERRORS = (1, 10, 100, 1000)
 SEARCHED = ("actor", "kind", "words")
 
@@ -135,9 +161,7 @@ class Look:
     @cached_property
     def trail(self) -> list[str]:
         """The scopes above the focus that this person may see."""
-        parts = self.focus.split("/")
-        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
-        return [each for each in above if self.who.covers(each)]
+        return [each for each in paths_down_to(self.focus)[:-1] if self.who.covers(each)]
 
     @cached_property
     def scopes(self) -> tuple[list[str], bool]:
@@ -180,19 +204,23 @@ class Look:
     def epsilon(self, balance: Balance) -> dict[str, str] | None:
         """A budget in epsilon at the delta of its target; None if it was opened for none."""
         target = target_of(balance.scope)
-        if target is None:
-            return None
         both = balance_in_epsilon(balance, self.left[balance.scope.path].amounts)
-        if both is None:
+        if target is None or both is None:
             return None
+        of, delta = (few_digits(each, up=False) for each in target)
         spent, left = trimmed(above(both[0], 3)), trimmed(below(both[1], 3))
-        of = few_digits(target[0], up=False)
-        return {"spent": spent, "left": left, "of": of, "delta": few_digits(target[1], up=False)}
+        return {"spent": spent, "left": left, "of": of, "delta": delta}
 
-    def parts(self, balance: Balance, currency: str) -> tuple[int, int, int]:
-        """The units of a budget that were spent, that are reserved, and all of them."""
-        spent, whole = used_of(balance, currency)
-        return spent, self.left[balance.scope.path].reserved.get(currency, 0), max(whole, 1)
+    def percent(self, balance: Balance) -> tuple[float, float] | None:
+        """The parts of a budget that were spent and that are reserved, in percent; None without a cap."""
+        if balance.scope.kind is Kind.SLOTS:
+            return in_percent(Fraction(balance.taken, balance.scope.slots or 1)), 0.0
+        held, spent = self.left[balance.scope.path].reserved, balance.spent.units
+        before = used(balance.scope, spent)
+        both = used(balance.scope, {name: held.get(name, 0) + u for name, u in spent.items()})
+        if before is None or both is None:
+            return None
+        return in_percent(before), min(in_percent(both - before), 100.0)
 
     @cached_property
     def window(self) -> Page:
@@ -220,71 +248,105 @@ class Look:
         return [each for each in self.window.entries if each.kind == Entry.GRANTED]
 
     @cached_property
-    def largest(self) -> list[Entry]:
-        """The largest charges of the window."""
-        return nlargest(10, self.granted, lambda entry: max(entry.cost.units.values(), default=0))
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The entries that were searched, as the log shows them: what was charged, or why it was refused."""
+        return [(*self._who_and_when(each, each.kind), _amounts(each)) for each in self.entries]
+
+    def _who_and_when(self, entry: Entry, *kind: str) -> tuple[Any, ...]:
+        named = (*kind, entry.scope, entry.actor, mechanism_of(entry))
+        return (entry.sequence, when(entry.time), *named)
 
     @cached_property
-    def refused(self) -> list[Entry]:
-        """The refusals of the window, with their reasons."""
-        return [each for each in self.window.entries if each.kind == Entry.REFUSED][:10]
+    def people(self) -> list[tuple[str, ...]]:
+        """Everybody who was invited in the subtree, the newest first."""
+        rows: list[tuple[str, ...]] = []
+        for _, each in self.service.people.listed(self.who.subtree)[:MOST_PEOPLE]:
+            gone = f"{when(each.revoked)} by {each.revoked_by}" if each.revoked else ""
+            where, at, until = each.subtree or "all scopes", when(each.at), when(each.until)
+            rows.append((each.name, each.role, where, at, each.by, until, gone))
+        return rows
 
     @cached_property
-    def totals(self) -> list[tuple[str, list[tuple[str, Amount, float]]]]:
-        """The sums of the window by analyst and by mechanism, in the first currency of the scope, as parts of all."""
-        if not self.currency:
-            return []
-        sums = {"analyst": Counter[str](), "mechanism": Counter[str]()}
-        for each in self.granted:
-            units = each.cost.units.get(self.currency, 0)
-            sums["analyst"][each.actor] += units
-            sums["mechanism"][mechanism_of(each)[:80]] += units
-        return [(title, _parts(own)) for title, own in sums.items()]
+    def course(self) -> list[tuple[Entry, Fraction, Fraction]]:
+        """The charges of the window and the parts of the budget used before and after each, the oldest first.
 
-    @cached_property
-    def currency(self) -> str:
-        """The currency in which the budget of the scope that the page is about is drawn; empty where it has none."""
-        scopes = [self.moment.balance(self.focus).scope] if self.focus else []
-        name = main_currency(scopes)
-        return name if any(scope.caps.units.get(name) for scope in scopes) else ""
-
-    @cached_property
-    def burn(self) -> dict[str, Any] | None:
-        """The part of the budget that was left after each charge of the window, and when it ends at this rate.
-
-        Of a scope that renews, in its period alone.
+        Of a scope that renews, those of its period; none for an analyst, who sees the own charges alone.
         """
-        if not self.currency or self.who.role is Role.ANALYST or self.query["before"]:
-            return None
-        balance = self.moment.balance(self.focus)
-        begin, renewed = balance.period or ("", "9999")
-        own = [
-            each
-            for each in self.granted[::-1]
-            if is_at_or_below(each.scope, self.focus) and each.time >= begin
+        if not self.focus or self.who.role is Role.ANALYST or self.query["before"]:
+            return []
+        balance, found = self.moment.balance(self.focus), list[tuple[Entry, Fraction, Fraction]]()
+        begin, units = (balance.period or ("",))[0], dict(balance.spent.units)
+        after = used(balance.scope, units)
+        for each in self.granted:
+            if after is None or each.time < begin:
+                break
+            cost = each.cost.units
+            units = {name: max(spent - cost.get(name, 0), 0) for name, spent in units.items()}
+            before = used(balance.scope, units) or Fraction(0)
+            found.append((each, before, after))
+            after = before
+        return found[::-1]
+
+    @cached_property
+    def register(self) -> list[tuple[Any, ...]]:
+        """The charges of the window, the oldest first, with their percent of the budget where that is known."""
+        parts = {entry.sequence: in_percent(after - before) for entry, before, after in self.course}
+        return [(*self._who_and_when(e), parts.get(e.sequence, "")) for e in self.granted[::-1]]
+
+    def _sums(self, of: Callable[[Entry], str]) -> list[tuple[str, str, float]]:
+        """The percent of the budget that the charges of the window used, by a name that each has."""
+        sums: dict[str, Fraction] = {}
+        for entry, before, after in self.course:
+            sums[of(entry)] = sums.get(of(entry), Fraction(0)) + after - before
+        return [(name, f"{in_percent(part):g} %", in_percent(part)) for name, part in sums.items()]
+
+    @cached_property
+    def weeks(self) -> list[tuple[str, str, float]]:
+        """The percent of the budget that was used in each of the last weeks."""
+        return self._sums(lambda entry: f"Week of {_monday(entry)}")[-MOST_WEEKS:]
+
+    @cached_property
+    def totals(self) -> list[tuple[str, list[tuple[str, str, float]]]]:
+        """The percent of the budget that was used by analyst and by mechanism, the largest first."""
+        sums = [
+            ("analyst", self._sums(lambda entry: entry.actor)),
+            ("mechanism", self._sums(mechanism_of)),
         ]
-        if not len(own) > 1:
-            return None
-        cap = balance.scope.caps.units[self.currency]
-        left = cap - balance.spent.units[self.currency]
-        found: list[tuple[datetime, float]] = [
-            (datetime.fromisoformat(self.moment.now(root_of(self.focus))), left / cap)
-        ]
-        for each in own[::-1]:
-            found.append((datetime.fromisoformat(each.time), left / cap))
-            left = min(cap, left + each.cost.units.get(self.currency, 0))
-        points = found[::-1]
-        if any(later[0] < earlier[0] for earlier, later in pairwise(points)):
-            return None
-        end = ends_at(points, self.left[self.focus].amounts.units.get(self.currency, 0) / cap)
-        (first, _), (last, _) = points[0], points[-1]
-        seconds = max((last - first).total_seconds(), 1.0)
-        return {
-            "points": [((at - first).total_seconds() / seconds, left) for at, left in points],
-            "first": first.date().isoformat(),
-            "last": last.date().isoformat(),
-            "ends": "" if end is None or not end.isoformat() < renewed else end.date().isoformat(),
-        }
+        return [(title, nlargest(8, own, lambda each: each[2])) for title, own in sums if own]
+
+    @cached_property
+    def end(self) -> str:
+        """The day on which nothing is left at the rate of the window; empty where that cannot be said."""
+        if not self.course:
+            return ""
+        (first, before, _), (*_, now), balance = (
+            self.course[0],
+            self.course[-1],
+            self.moment.balance(self.focus),
+        )
+        room = self.left[self.focus].amounts.units
+        most = used(balance.scope, {n: u + room.get(n, 0) for n, u in balance.spent.units.items()})
+        start, last = (datetime.fromisoformat(each) for each in (first.time, self.time))
+        left = min(most or now, Fraction(1)) - now
+        end = ends_at([(start, float(1 - before)), (last, float(1 - now))], float(left))
+        renewed = (balance.period or ("", "9999"))[1]
+        return "" if end is None or not end.isoformat() < renewed else end.date().isoformat()
+
+    @property
+    def time(self) -> str:
+        """The time that an entry would record now."""
+        return self.moment.now(root_of(self.focus))
+
+    @property
+    def head(self) -> Any:
+        """The number and hash of the last entry of the tree."""
+        return self.moment.snapshot.head(root_of(self.focus))
+
+    @property
+    def pages(self) -> list[tuple[str, str]]:
+        """The pages that this person may see, with their names."""
+        is_analyst = self.who.role is Role.ANALYST
+        return [each for each in NAMES.items() if not (is_analyst and each[0] in CLOSED)]
 
     @cached_property
     def fits(self) -> list[dict[str, str]]:
@@ -340,8 +402,8 @@ class Look:
         root = root_of(self.focus)
         try:
             found = published.checkpoint(root)
-            hours = (datetime.now(UTC).timestamp() - published.signed) / 3600
-        except DPComposeError:
+            hours = (datetime.now(UTC).timestamp() - published.file.stat().st_mtime) / 3600
+        except (DPComposeError, OSError):
             return None
         return {
             "size": str(found.size),
@@ -351,7 +413,18 @@ class Look:
         }
 
 
-def _parts(sums: Counter[str]) -> list[tuple[str, Amount, float]]:
-    """The largest sums, each with its part of all."""
-    whole = max(sums.total(), 1)
-    return [(name, Amount(units), units / whole) for name, units in sums.most_common(8)]
+def _monday(entry: Entry) -> str:
+    day = datetime.fromisoformat(entry.time).date()
+    return (day - timedelta(days=day.weekday())).isoformat()
+
+
+def _amounts(entry: Entry) -> str:
+    """The amounts of a charge, or the one that a refusal was short of."""
+    if entry.kind == Entry.REFUSED:
+        short = entry.fields["short"]
+        return (
+            f"{few_digits(short['left'], up=False)} of {short['currency']} left in {short['scope']}"
+        )
+    amounts = [f"{at_least(each)} of {name}" for name, each in entry.cost.items() if each.units]
+    more = f" and {len(amounts) - 3} more" if len(amounts) > 3 else ""
+    return written(", ".join(amounts[:3]) + more)

@@ -11,6 +11,7 @@ from functools import cache, partial
 from hashlib import sha256
 from hmac import compare_digest
 from importlib.resources import files
+from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -24,10 +25,10 @@ from dpcompose.notebook import written
 from dpcompose.report import at_least, at_most
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
-from dpcompose.serve.look import SEARCHED, Look
+from dpcompose.serve.look import CLOSED, NAMES, SEARCHED, Look, when
 from dpcompose.serve.queue import done
 from dpcompose.serve.request import Answer
-from dpcompose.serve.service import Service, mechanism_of
+from dpcompose.serve.service import Service
 
 _TEMPLATES = files("dpcompose.serve") / "templates"
 STYLE = "".join(
@@ -38,42 +39,48 @@ STYLE = "".join(
 )
 """The style of all pages, and what the dashboard has beside it."""
 SCRIPT = (_TEMPLATES / "live.js").read_text("utf-8")
+TEMPLATES = {path: name.lower() for path, name in NAMES.items()} | {"/report": "report"}
+"""The templates of pages, by path."""
 _TYPED = (*SEARCHED, "at", "scope", "mechanism", "before")
 
 
 @cache
 def _environment() -> Environment:
-    names = ("base.html", "login.html", "dashboard.html", "forms.html")
-    pages = {name: (_TEMPLATES / name).read_text("utf-8") for name in names}
+    names = ("base", "forms", "login", *TEMPLATES.values())
+    pages = {f"{name}.html": (_TEMPLATES / f"{name}.html").read_text("utf-8") for name in names}
     made = Environment(
         loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    own = {"query": _query, "at_least": at_least, "at_most": at_most, "mechanism": mechanism_of}
-    made.filters.update(own, written=written)  # pyright: ignore[reportUnknownMemberType]
+    own: dict[str, Any] = {"query": _query, "when": when, "written": written}
+    own |= {"at_least": at_least, "at_most": at_most}
+    made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
-def _query(named: dict[str, object]) -> str:
-    return f"/?{urlencode(named)}"
+def _query(named: Mapping[str, object], path: str = "/") -> str:
+    words = urlencode({name: value for name, value in named.items() if value})
+    return f"{path}?{words}" if words else path
 
 
-def login_page(problem: str) -> str:
-    """The page that asks for a token."""
-    return _environment().get_template("login.html").render(problem=problem)
+def problem_page(problem: str, heading: str = "Sign in") -> str:
+    """The page that asks for a token, or under another heading one that says what went wrong."""
+    return _environment().get_template("login.html").render(heading=heading, problem=problem)
 
 
 def page_for(
     service: Service,
     who: Identity,
+    path: str,
     query: Mapping[str, str],
     form: str = "",
     outcome: Mapping[str, str] | None = None,
 ) -> str:
-    """The dashboard of an identity, with the answer to the query in its URL.
+    """A page of the dashboard for an identity, with the answer to the query in its URL.
 
     Args:
         service: What answers.
         who: Who looks.
+        path: Of the page.
         query: The fields of the URL.
         form: What proves that a form came from this page.
         outcome: What became of a form that was sent.
@@ -83,13 +90,14 @@ def page_for(
         found = Look(service, moment, who, typed)
         return (
             _environment()
-            .get_template("dashboard.html")
+            .get_template(f"{TEMPLATES[path]}.html")
             .render(
                 who=who,
                 form=form,
                 said=outcome or {},
                 asked=typed,
-                here="/?" + urlencode({name: text for name, text in typed.items() if text}),
+                here=_query(typed, path),
+                at_page=path,
                 look=found,
                 verified=service.verify(who, found.tops[0])
                 if "verify" in query and found.tops and who.role is Role.AUDITOR
@@ -107,6 +115,7 @@ ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("name", "role", "days"),
         "{name} is invited to {scope}. Give this token by a way that is safe.",
     ),
+    "revoke": (("name",), "The tokens of {name} in {scope} are revoked."),
     "request": (("mechanism", "key", "reason"), "A keeper is asked."),
     "decide": (("request", "decision"), "The request is {decision}."),
 }
@@ -129,22 +138,24 @@ class Pages:
     _watchers: Counter[str] = field(default_factory=Counter[str])
 
     async def page(self, request: Request) -> Response:
-        """The dashboard of who is signed in."""
-        token = request.cookies.get(COOKIE)
+        """A page of the dashboard, for who is signed in."""
+        token, path = request.cookies.get(COOKIE), request.url.path
         try:
             if token is None:
-                return Response(login_page(""), media_type="text/html")
+                return Response(problem_page(""), media_type="text/html")
             asked = dict(request.query_params)
 
             def page(who: Identity) -> Response:
-                page = self.gate.service.read(page_for, who, asked, form_of(token))
+                if who.role is Role.ANALYST and path in CLOSED:
+                    raise HTTPException(403, "this page is for keepers and auditors")
+                page = self.gate.service.read(page_for, who, path, asked, form_of(token))
                 return Response(page, media_type="text/html")
 
             return await self.gate.run(request, token, lambda who: partial(page, who))
         except HTTPException as error:
             if error.status_code != 401:
                 raise
-            return Response(login_page("The token is not valid."), 401, media_type="text/html")
+            return Response(problem_page("The token is not valid."), 401, media_type="text/html")
 
     async def act(self, request: Request) -> Response:
         """Process a form of the page, and answer with the page."""
@@ -158,8 +169,10 @@ class Pages:
             if not compare_digest(fields.get("form", "").encode(), form_of(token).encode()):
                 raise HTTPException(403, "send the form from the page of this service")
             said, status = self._acted(who, fields)
-            here = dict(parse_qsl(urlsplit(fields.get("here", "")).query))
-            page = self.gate.service.read(page_for, who, here, form_of(token), said)
+            here = urlsplit(fields.get("here", ""))
+            path = here.path if here.path in TEMPLATES else "/"
+            asked = dict(parse_qsl(here.query))
+            page = self.gate.service.read(page_for, who, path, asked, form_of(token), said)
             return Response(page, status, media_type="text/html")
 
         return await self.gate.run(request, token, lambda who: partial(answer, who))
@@ -256,7 +269,7 @@ class Pages:
             await self.gate.identity_of(caller, typed)
         except HTTPException as error:
             return Response(
-                login_page(f"{error.detail}."), error.status_code, media_type="text/html"
+                problem_page(f"{error.detail}."), error.status_code, media_type="text/html"
             )
         response = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"

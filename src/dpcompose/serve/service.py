@@ -83,18 +83,6 @@ class Published:
     file: Path
     keys: Sequence[VerifierKey]
 
-    @property
-    def signed(self) -> float:
-        """When it was written, in seconds since 1970.
-
-        Raises:
-            StoreError: There is none.
-        """
-        try:
-            return self.file.stat().st_mtime
-        except OSError:
-            raise StoreError("checkpoints", "their file cannot be read") from None
-
     def checkpoint(self, root: str) -> Checkpoint:
         """The largest checkpoint of a tree.
 

@@ -10,15 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
+from http import HTTPStatus
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from dpcompose.account import Account
 from dpcompose.errors import (
@@ -39,7 +38,7 @@ from dpcompose.serve.gate import (
     refusal,
 )
 from dpcompose.serve.identity import PAGES, Identity
-from dpcompose.serve.pages import Pages
+from dpcompose.serve.pages import Pages, problem_page
 from dpcompose.serve.queue import RateLimit, Together, done
 from dpcompose.serve.request import ROUTES, Fields, document
 from dpcompose.serve.service import Service
@@ -49,22 +48,21 @@ _ROUTES = {each.path: name for name, each in PERMISSIONS.items()}
 _METHODS = ("GET", "POST", "HEAD", "OPTIONS")
 
 
-class Observed:
-    """Counts and logs every answer of an application, and adds headers to it.
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Application:
+    """The service as an ASGI application: an endpoint for each method and path; each answer is counted, timed and logged.
 
     Args:
-        app: The application.
+        endpoints: By method and path; that of GET answers HEAD too.
         registry: Where metrics are kept.
-        headers: For every answer.
     """
 
     def __init__(
-        self, app: ASGIApp, registry: CollectorRegistry, headers: Mapping[str, str]
+        self, endpoints: Mapping[tuple[str, str], Endpoint], registry: CollectorRegistry
     ) -> None:
-        self.app, self.headers = (
-            app,
-            [(name.encode(), text.encode()) for name, text in headers.items()],
-        )
+        self.endpoints = endpoints
         labels = ["route", "status"]
         answers = Counter(
             "dpcompose_requests", "Answers by route and status.", labels, registry=registry
@@ -78,42 +76,51 @@ class Observed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        start = time.perf_counter()
-        route = _ROUTES.get(scope["path"], "unknown")
+            raise NotImplementedError(scope["type"])
+        start, request = time.perf_counter(), Request(scope, receive)
+        try:
+            response = await self._endpoint(request)(request)
+        except EXPECTED as error:
+            response = refused(request, error)
+        except Exception as error:
+            _log.exception("a defect: %s", type(error).__name__)
+            what = "a defect of the service; nothing is known of this request"
+            response = error_answer(500, "Defect", what)
+        response.raw_headers += HEADERS
+        seconds = time.perf_counter() - start
+        note = partial(self._note, request, response.status_code, seconds)
+        asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
+        await response(scope, receive, send)
 
-        async def with_headers(message: Message) -> None:
-            is_start = message["type"] == "http.response.start"
-            if is_start:
-                message["headers"] = [*message.get("headers", ()), *self.headers]
-            await send(message)
-            if is_start:
-                note = partial(
-                    self._note,
-                    scope["method"],
-                    route,
-                    message["status"],
-                    time.perf_counter() - start,
-                )
-                asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
+    def _endpoint(self, request: Request) -> Endpoint:
+        """The endpoint of a request.
 
-        await self.app(scope, receive, with_headers)
+        Raises:
+            HTTPException: 404 or 405, if there is none.
+        """
+        path = request.scope["path"]
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint = self.endpoints.get((method, path))
+        if endpoint is not None:
+            return endpoint
+        if path in _ROUTES:
+            allowed = PERMISSIONS[_ROUTES[path]].method
+            raise HTTPException(405, f"ask this by {allowed}", {"allow": allowed})
+        raise HTTPException(404, "there is no such page or route; /openapi.json lists the routes")
 
-    def _note(self, method: str, route: str, status: int, seconds: float) -> None:
+    def _note(self, request: Request, status: int, seconds: float) -> None:
+        route = _ROUTES.get(request.scope["path"], "unknown")
         self._answers(route, str(status)).inc()
         self._times(route).observe(seconds)
         if requests.isEnabledFor(logging.INFO):
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            said = {
-                "time": now,
-                "method": method if method in _METHODS else "other",
+            stated = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "method": request.method if request.method in _METHODS else "other",
                 "route": route,
+                "status": status,
+                "milliseconds": round(seconds * 1e3, 1),
             }
-            requests.info(
-                "%s",
-                json.dumps({**said, "status": status, "milliseconds": round(seconds * 1e3, 1)}),
-            )
+            requests.info("%s", json.dumps(stated))
 
 
 Outcome = Response | Exception | Identity
@@ -163,7 +170,7 @@ def outcomes(gate: Gate, _: str, calls: Sequence[Call]) -> list[Outcome]:
     return found
 
 
-HEADERS = {
+SAFE = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
     " form-action 'self'; frame-ancestors 'none';"
     " base-uri 'none'",
@@ -172,36 +179,12 @@ HEADERS = {
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
 }
+HEADERS = [(name.encode(), text.encode()) for name, text in SAFE.items()]
+"""Of every answer."""
 SHORT = 4096
 """Bytes of a body that are read in the loop."""
 _JSON = json.JSONDecoder(object_pairs_hook=each_once)
 _log = logging.getLogger("dpcompose.serve")
-
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class Straight:
-    """The fast path to the programs' interface: the layers of the web framework cost as much as a charge.
-
-    Args:
-        app: What answers everything else.
-        endpoints: By method and path.
-    """
-
-    def __init__(self, app: ASGIApp, endpoints: Mapping[tuple[str, str], Endpoint]) -> None:
-        self.app, self.endpoints = app, endpoints
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        endpoint = (
-            self.endpoints.get((scope["method"], scope["path"]))
-            if scope["type"] == "http"
-            else None
-        )
-        await (self.app if endpoint is None else await endpoint(Request(scope, receive)))(
-            scope, receive, send
-        )
 
 
 PATIENCE = 4.0
@@ -233,41 +216,18 @@ class Web:
         """The batches in which charges of one tree wait for each other."""
         return Together(self.gate.workers, partial(outcomes, self.gate))
 
-    def application(self) -> Starlette:
-        """One route for each row of the table of permissions."""
-        own = {name: getattr(self, name, None) or getattr(self.pages, name) for name in PAGES}
-        straight = {name: self.endpoint(name) for name in PERMISSIONS if name not in own}
-        routes = [
-            Route(each.path, own.get(name) or straight[name], methods=[each.method])
+    def application(self) -> Application:
+        """One endpoint for each row of the table of permissions."""
+        pages = {name: name.partition("_")[0] for name in PAGES}
+        own = {n: getattr(self, n, None) or getattr(self.pages, of) for n, of in pages.items()}
+        endpoints = {
+            (each.method, each.path): own.get(name) or partial(self._answer, name)
             for name, each in PERMISSIONS.items()
-        ]
-        app = Starlette(
-            routes=routes,
-            exception_handlers={**dict.fromkeys(EXPECTED, _refused), Exception: _defect},
-        )
-        app.router.redirect_slashes = (
-            False  # else the Host header, whatever it says, is where a client is sent
-        )
-        by_path = {
-            (PERMISSIONS[name].method, PERMISSIONS[name].path): each
-            for name, each in straight.items()
         }
-        app.add_middleware(Straight, by_path)  # pyright: ignore[reportArgumentType]
-        app.add_middleware(Observed, self.registry, HEADERS)  # pyright: ignore[reportArgumentType]
-        return app
-
-    def endpoint(self, name: str) -> Endpoint:
-        """The endpoint of one route of the interface for programs; nothing but the header names the caller there."""
-
-        async def answered(request: Request) -> Response:
-            try:
-                return await self._answer(name, request)
-            except EXPECTED as error:
-                return await _refused(request, error)
-
-        return answered
+        return Application(endpoints, self.registry)
 
     async def _answer(self, name: str, request: Request) -> Response:
+        """The answer of a route for programs; nothing but the header names the caller there."""
         caller, token = caller_of(request), bearer(request)
         is_read = PERMISSIONS[name].method == "GET"
         body = b"" if is_read else await body_of(request)
@@ -349,7 +309,7 @@ class Web:
 
 def application(
     service: Service, *, rate: float = 200.0, failures: float = 30.0, watch: float = 600.0
-) -> Starlette:
+) -> Application:
     """The service as an ASGI application.
 
     Args:
@@ -376,16 +336,19 @@ EXPECTED = HTTPException, DPComposeError, RecursionError, OverflowError, ZeroDiv
 """Errors that an answer names; the last three are of mechanisms that nobody can price."""
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+def refused(request: Request, error: Exception) -> Response:
+    """An expected error as an answer: to a browser that asks for a page, as a page."""
     match error:
         case HTTPException():
-            return error_answer(error.status_code, "HTTPException", error.detail)
+            response = error_answer(error.status_code, "HTTPException", error.detail)
+            response.headers.update(error.headers or {})
         case DPComposeError():
-            return refusal(error)
+            response = refusal(error)
         case _:
-            return error_answer(422, "DomainError", "this mechanism cannot be priced")
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    _log.error("a defect: %s", type(error).__name__)
-    return error_answer(500, "Defect", "a defect of the service; nothing is known of this request")
+            response = error_answer(422, "DomainError", "this mechanism cannot be priced")
+    if "text/html" in request.headers.get("accept", "") and "/v1/" not in request.url.path:
+        heading = HTTPStatus(response.status_code).phrase
+        reason = json.loads(bytes(response.body))["reason"]
+        headers = {n: v for n, v in response.headers.items() if n in ("allow", "retry-after")}
+        return HTMLResponse(problem_page(reason, heading), response.status_code, headers)
+    return response
