@@ -119,7 +119,7 @@ def test_the_verdict_names_what_was_not_looked_at(name: str, fresh: Fresh) -> No
         Subject(lambda rows: UNREAD[name](), fresh=fresh), [PAIR], claim=BlackBox(1.0), samples=24
     )
     assert any(each.startswith(name) for each in found.unread)
-    page = audit_page(found, subject="subject", claim="claim", alpha=1e-6)
+    page = audit_page(found)
     assert any(each.startswith(f"Not looked at: {name}") for each in page.notes)
 
 
