@@ -24,6 +24,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import socket
 import sys
 import tempfile
@@ -203,7 +204,7 @@ class Attack:
         }
         try:
             with self.sent("POST", "/v1/charge", self.tokens[Role.KEEPER], fields) as client:
-                answer = client.recv(65536)
+                answer = _answered(client)
         except OSError:
             return None
         return (
@@ -218,6 +219,18 @@ class Attack:
         return int(status.partition("VmRSS:")[2].split()[0]), len(
             os.listdir(f"/proc/{self.process}/fd")
         )
+
+
+def _answered(client: socket.socket) -> bytes:
+    """The head and the whole body of one answer, which may come in several pieces."""
+    answer = b""
+    while piece := client.recv(65536):
+        answer += piece
+        head, end, body = answer.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        if end and length is not None and len(body) >= int(length[1]):
+            break
+    return answer
 
 
 @contextmanager

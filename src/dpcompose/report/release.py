@@ -135,7 +135,7 @@ def _table(answer: Answer, confidence: float) -> PageTable:
     rows = [tuple(row) for row in answer.texts(confidence, most=MOST_ROWS)]
     if barred:
         rows = [(*row, bar) for row, bar in zip(rows, _bars(cells, each), strict=False)]
-    return PageTable(answer.question.kind, head, rows, _hidden(answer, len(rows)))
+    return PageTable(answer.question.kind, head, tuple(rows), _hidden(answer, len(rows)))
 
 
 def _hidden(answer: Answer, shown: int) -> tuple[str, ...]:
