@@ -1,0 +1,106 @@
+"""Masses on a lattice of losses whose profile is below that of outcomes at and between its points.
+
+Every event E gives the line P(E) - a Q(E) below the profile of a pair (P, Q). Cut the outcomes between neighboring
+points a_j into groups, those next to a_j with masses p_j and q_j, and let c_j = p_j - a_j q_j. The lines of two
+successive cuts differ by c_j at a_j; the chord between the lower values of them at a_j and at a_(j + 1) is below the
+line of the cut between. These chords are the profile of the masses
+  q'_j = q_j + (c_j^- - c_(j+1)^+) / (a_(j+1) - a_j) + (c_j^+ - c_(j-1)^-) / (a_j - a_(j-1)),   p'_j = a_j q'_j,
+where no q'_j is negative. Cuts are moved until c_j is of third order. An excess c > 0 of the first group is left out of
+q', and what would make c < 0 in the last one goes one group down. Where a mass would be negative, all outcomes between
+two points go to the lower one: p is kept, q grows. Profiles of disjoint outcomes add up, so that each stretch is treated
+by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcompose.numerics import Reals
+
+_QUARTERS = np.array([1.0, 1.0, 0.0, 0.0])
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Outcomes at and between the points a_j of a lattice, in tilted units of the point to the left.
+
+    Args:
+        mass: Q's masses at the points, times a_j, shape (n,).
+        between: Q's masses between the points, times a_j, shape (n - 1, k), of rising losses.
+        excess: p - a_j q of those.
+    """
+
+    mass: Reals
+    between: Reals
+    excess: Reals
+
+    def __getitem__(self, chosen: slice) -> Groups:
+        points = slice(chosen.start, chosen.stop + 1)
+        return Groups(self.mass[points], self.between[chosen], self.excess[chosen])
+
+    def below(self, step: float, order: float, *, again: int = 3) -> Reals:
+        """P's masses on the points, whose profile is below that of the outcomes."""
+        live = np.flatnonzero(self.between.sum(axis=1) > 0)
+        if not len(live):
+            return self.mass.copy()
+        a, b = int(live[0]), int(live[-1]) + 1
+        if b - a < len(self.between):
+            found = self.mass.copy()
+            inner = self[a:b]
+            found[a : b + 1] = inner.below(step, order, again=again)
+            return found
+        found = self._chords(step, order)
+        wrong = found < 0
+        if not wrong.any():
+            return found
+        down = np.append((self.between + self.excess).sum(axis=1), 0.0)
+        if not again:
+            return self.mass + down
+        rounded = wrong[:-1] | wrong[1:]
+        found, rest = np.where(np.append(rounded, False), down, 0.0), self.mass.copy()
+        turns = np.flatnonzero(np.diff(np.concatenate([[True], rounded, [True]]).astype(np.int8)))
+        for a, b in zip(turns[::2], turns[1::2], strict=True):
+            part = Groups(rest[a : b + 1], self.between[a:b], self.excess[a:b])
+            found[a : b + 1] += part.below(step, order, again=again - 1)
+            rest[a : b + 1] = 0.0
+        return found + rest
+
+    def _chords(self, step: float, order: float) -> Reals:
+        """The masses of the chords; some negative, or the last -1, where they are not the profile of a pair."""
+        n, kinds = len(self.mass), self.between.shape[1]
+        fading = math.exp(-order * step)
+        right = self.between * math.exp((order + 1) * step)
+        right_excess = (self.excess - math.expm1(step) * self.between) / fading
+        cut, rows = np.zeros(n - 1), np.arange(n - 1)
+        found, away = self.mass, np.zeros(n)
+        for looks in range(4):
+            if kinds == 1:
+                share = (0.5 + cut / 2)[:, None]
+            else:
+                share = np.tile(_QUARTERS, (n - 1, 1))
+                share[:, 1] += np.minimum(cut, 0.0)
+                share[:, 2] += np.maximum(cut, 0.0)
+            if looks == 3:
+                share[-1] = 1.0
+            found, away = self.mass.copy(), np.zeros(n)
+            found[:-1] += (self.between * share).sum(axis=1)
+            away[:-1] += (self.excess * share).sum(axis=1)
+            found[1:] += (right * (1 - share)).sum(axis=1)
+            away[1:] += (right_excess * (1 - share)).sum(axis=1)
+            if looks < 3:
+                wanted = -(away[:-1] + away[1:] * fading) / 2
+                moving = 0 if kinds == 1 else np.where(wanted > 0, 2, 1)
+                gain = self.excess[rows, moving] - right_excess[rows, moving] * fading
+                change = wanted / (gain if kinds > 1 else gain / 2)
+                cut = np.clip(cut + 0.7 * np.where(np.isfinite(change), change, 0.0), -0.9, 0.9)
+        found[0] += max(float(away[0]), 0.0)
+        away[0] = min(float(away[0]), 0.0)
+        more, less = np.maximum(away, 0.0), np.maximum(-away, 0.0)
+        found[:-1] += (less[:-1] - more[1:] * fading) / math.expm1(step)
+        found[1:] += (more[1:] - less[:-1] / fading) / -math.expm1(-step)
+        if less[-1] > 0:
+            found[-1] = -1.0
+        return found
