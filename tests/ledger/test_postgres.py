@@ -284,6 +284,20 @@ def test_settings_are_looked_at_in_every_transaction(ledger: Ledger) -> None:
     _charge(ledger, "sound again")
 
 
+def test_more_rows_than_a_statement_holds_are_written(url: str) -> None:
+    """A statement holds 65,535 values: many scopes are opened by several."""
+    import psycopg
+
+    rows = [(number, -number) for number in range(40_000)]
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TEMP TABLE wide (a integer, b integer)")
+        assert (
+            PostgresRows(connection).many("INSERT INTO wide (a, b) VALUES (?, ?)", rows) == 40_000
+        )
+        found = connection.execute("SELECT count(*), sum(a), sum(b) FROM wide").fetchone()
+    assert found == (40_000, sum(range(40_000)), -sum(range(40_000)))
+
+
 def test_an_open_client_stops_at_a_newer_schema(ledger: Ledger, url: str) -> None:
     _charge(ledger, "1")
     _execute(url, "INSERT INTO migration VALUES (99, 'from the future')")

@@ -65,6 +65,10 @@ _TABLES = (
 )
 
 
+MOST_VALUES = 65_000
+"""A statement of PostgreSQL holds at most 65,535 values."""
+
+
 def _sent(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
 
@@ -89,8 +93,14 @@ class PostgresRows:
         marks = f"({', '.join('?' * len(rows[0]))})" if rows else ""
         if not (rows and statement.startswith("INSERT") and marks in statement):
             return sum(self.connection.execute(_sent(statement), row).rowcount for row in rows)
-        several = statement.replace(marks, ", ".join([marks] * len(rows)))
-        return self.connection.execute(_sent(several), [v for row in rows for v in row]).rowcount
+        done, together = 0, MOST_VALUES // len(rows[0])
+        for at in range(0, len(rows), together):
+            part = rows[at : at + together]
+            several = statement.replace(marks, ", ".join([marks] * len(part)))
+            done += self.connection.execute(
+                _sent(several), [v for row in part for v in row]
+            ).rowcount
+        return done
 
     def tables(self) -> set[str]:
         return {name for (name,) in self.run(_TABLES)}
@@ -146,7 +156,7 @@ DURABLE: Mapping[str, tuple[str, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "remote_apply"),
-    "client_min_messages": ("warning", "notice", "log"),
+    "client_min_messages": ("warning", "notice", "log", *(f"debug{n}" for n in range(1, 6))),
 }
 """Settings that decide whether an acknowledged commit survives a crash, or the loss of the machine where a standby is
 left, and whether a commit that no standby confirmed is told; and the values under which it does."""
