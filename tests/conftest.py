@@ -6,7 +6,9 @@ Under CI the examples are always the same; elsewhere they are fresh, and hypothe
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 # Two workers on two cores: matrix products in threads of their own would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -23,6 +25,16 @@ SERVERS = {"postgres", "postgres_url", "spark"}
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "fresh")
+
+
+@pytest.fixture(autouse=True)
+def precision() -> Iterator[None]:
+    """The working precision of balls is that of the process: no test leaves another one to the next."""
+    flint: Any = sys.modules.get("flint")
+    before = flint.ctx.prec if flint else 53
+    yield
+    if flint := sys.modules.get("flint"):
+        flint.ctx.prec = before
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
