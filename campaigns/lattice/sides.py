@@ -92,6 +92,26 @@ class Table(NamedTuple):
         return max(found, 1e-3 * self.step)
 
 
+class Grid(NamedTuple):
+    """The points of one round: offset + n step, n from first to last.
+
+    Args:
+        log_m: log of what the tilted masses are divided by.
+        offset: The loss of point 0.
+        step: The distance of two.
+        first: The number of the first.
+        last: The number of the last.
+        moved: How far a loss of a cell may be from what is computed.
+    """
+
+    log_m: float
+    offset: float
+    step: float
+    first: int
+    last: int
+    moved: float
+
+
 @dataclass
 class Spent:
     """The masses that are left out, and the errors of all rounds.
@@ -216,7 +236,7 @@ class Side:
         largest = max(abs(ends[0]), abs(ends[1])) + step
         moved = 2 * U * rounds * largest + _SLACK * step
         make = self._above if self.upper else self._below
-        table, outside, shift = make(cells, log_m, offset, step, (first, last), moved)
+        table, outside, shift = make(cells, Grid(log_m, offset, step, first, last, moved))
         spent.shift += row.times * shift
         spent.plain += 2 * row.times * math.exp(row.log_tail)
         return table, self._left_out(outside, log_m, row)
@@ -228,17 +248,9 @@ class Side:
         self.spent.plain += row.times * float(cells.dominated[free].sum())
         return float(np.exp((log_mass + self.order * cells.high)[~free] - log_m).sum())
 
-    def _above(
-        self,
-        cells: Cells,
-        log_m: float,
-        offset: float,
-        step: float,
-        points: tuple[int, int],
-        moved: float,
-    ) -> tuple[Table, Cells, float]:
+    def _above(self, cells: Cells, grid: Grid) -> tuple[Table, Cells, float]:
         """Every cell split between the points around it."""
-        first, last = points
+        log_m, offset, step, first, last, moved = grid
         low = np.floor((cells.low - offset) / step + _SLACK)
         high = np.maximum(np.ceil((cells.high - offset) / step - _SLACK), low)
         kept = (low >= first) & (high <= last)
@@ -263,17 +275,9 @@ class Side:
         shift = moved + _split_error(cells, together[to - first])
         return Table(found * (1 + 2 * together * U), first, step, offset), outside, shift
 
-    def _below(
-        self,
-        cells: Cells,
-        log_m: float,
-        offset: float,
-        step: float,
-        points: tuple[int, int],
-        moved: float,
-    ) -> tuple[Table, Cells, float]:
+    def _below(self, cells: Cells, grid: Grid) -> tuple[Table, Cells, float]:
         """The groups around every point, from the quarters between points."""
-        first, last = points
+        log_m, offset, step, first, last, moved = grid
         quarter = np.floor(((cells.low + cells.high) / 2 - offset) / (step / 4) + 1e-9)
         kept = (quarter >= 4 * first) & (quarter < 4 * last)
         outside, cells, quarter = cells[~kept], cells[kept], quarter[kept].astype(np.int64)

@@ -328,7 +328,7 @@ class LeftOut(Quotient):
 
     def most(self, design: Design, failure: float, count: int) -> float:
         units, lost = design.noises
-        return min(lost.error_beside(units, 1, failure) / max(count, 1), 1.0)
+        return min(lost.error_with(units, 1, failure) / max(count, 1), 1.0)
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
         """The interval of the fraction, exact up to the steps of the discrete noise."""

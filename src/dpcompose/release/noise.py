@@ -158,7 +158,7 @@ class Noise(ABC):
         """
 
     @abstractmethod
-    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+    def error_with(self, other: Noise, weight: float, failure: float) -> float:
         """Return a t that |noise + weight * other noise| exceeds with at most this probability;
         both are of one kind.
         """
@@ -214,7 +214,7 @@ class DiscreteLaplaceNoise(Noise):
         rest = math.log(failure) + math.log1p(math.exp(-1 / self.spread)) - math.log(2)
         return max(math.ceil(-self.spread * rest * (1 - 1e-14)) - 1, 0)
 
-    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+    def error_with(self, other: Noise, weight: float, failure: float) -> float:
         """Return the quantile for continuous Laplace noise of scales a >= b, plus half a step for
         each rounding.
 
@@ -292,7 +292,7 @@ class DiscreteGaussianNoise(Noise):
                 return reach
         return 0
 
-    def error_beside(self, other: Noise, weight: float, failure: float) -> float:
+    def error_with(self, other: Noise, weight: float, failure: float) -> float:
         both = math.hypot(self.spread, weight * other.spread)
         return -NormalDist().inv_cdf(failure / 2) * both + (1 + abs(weight)) / 2
 

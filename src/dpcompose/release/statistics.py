@@ -102,7 +102,7 @@ class Mean(Clamped, Quotient):
 
     def most(self, design: Design, failure: float, count: int) -> float:
         grid, (number, total) = _grid_of(design), design.noises
-        reach = total.error_beside(number, grid.largest(grid.middle), failure)
+        reach = total.error_with(number, grid.largest(grid.middle), failure)
         return min(grid.value(Fraction(reach) / max(count, 1)), float(grid.upper - grid.lower))
 
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
@@ -181,8 +181,8 @@ class Variance(Clamped, Quotient):
         square by 2 h times that.
         """
         (first, squares), (number, one, two) = design.aggregation.terms, design.noises
-        power = two.error_beside(number, squares.largest, failure / 2)
-        mean = one.error_beside(number, first.largest, failure / 2)
+        power = two.error_with(number, squares.largest, failure / 2)
+        mean = one.error_with(number, first.largest, failure / 2)
         most = min((power + 2 * first.largest * mean) / max(count, 1), float(first.largest**2))
         return self._shown(most * float(first.grid.granularity) ** 2)
 

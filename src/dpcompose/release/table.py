@@ -391,9 +391,9 @@ class Table(UnitTable):
         pairs = [(name, name) for name in self.unit]
         data = left.join(right, pairs, {name: name for name in names}, how=how)
         step = f"join {other.identity} on {sorted(keys)} {how}"
-        return self._beside(other, data, step, bounds, self.unit)
+        return self._joined(other, data, step, bounds, self.unit)
 
-    def _beside(
+    def _joined(
         self, other: Self, data: Query, step: str, bounds: Bounds, unit: tuple[str, ...]
     ) -> Self:
         """Return the table whose rows have the columns of both tables."""
@@ -440,7 +440,7 @@ class Table(UnitTable):
         right = few_of_each_key(other, theirs, keys, those, stage=f"keyed join {at} right")
         data = joined(left, right, keys)
         step = f"join {other.identity} on {[*keys]}, keeping {ours} and {those}"
-        return self._beside(other, data, step, bounds, ())
+        return self._joined(other, data, step, bounds, ())
 
     def _with_public(
         self, other: PublicTable, keys: tuple[str, ...], how: str, at_most: int | None

@@ -76,7 +76,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            raise NotImplementedError(scope["type"])
+            raise RuntimeError(f"only requests of HTTP are answered, not {scope['type']}")
         start, request = time.perf_counter(), Request(scope, receive)
         try:
             response = await self._endpoint(request)(request)
