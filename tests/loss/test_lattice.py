@@ -8,13 +8,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from campaigns.lattice import sides as lattice
-from campaigns.lattice.__main__ import run
-from campaigns.lattice.below import Groups
-from campaigns.lattice.plan import fits
+from campaigns.lattice import run
 from dpcompose import Composition, Gaussian, Laplace
 from dpcompose.guarantee import gaussian_epsilon, gaussian_profile
-from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss
+from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss, lattice
+from dpcompose.loss.lattice_below import Groups
+from dpcompose.loss.lattice_plan import fits
 
 POINTS = 1 << 12
 

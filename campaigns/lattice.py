@@ -17,11 +17,11 @@ import warnings
 from collections import Counter
 
 from campaigns.extremes import Case, drawn
-from campaigns.lattice.plan import fits
-from campaigns.lattice.sides import POINTS, epsilon
 from dpcompose import Bound
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss
+from dpcompose.loss.lattice import POINTS, epsilon
+from dpcompose.loss.lattice_plan import fits
 
 _PART = re.compile(r"(Gaussian|Laplace)\(([^)]*)\)(?:\.sampled\(([^)]*)\))? \* (\d+)")
 
