@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -42,13 +43,16 @@ def epsilon(
     found = Bound(0.0, math.inf) if plan is None else _enclosed(
         lambda upper: Side(plan, upper=upper).point(log_masses[upper]), math.inf
     )
-    if found.lower < (1 - _WIDE) * found.upper:
-        guess = Guess(rows)
+    guess = Guess(rows)
+    for turn in range(2):
+        if found.lower >= (1 - _WIDE) * found.upper:
+            break
         x = guess.solve(log_masses[1], found.lower, min(found.upper, _FARTHEST))
+        cut = guess.cuts(x)[turn]
 
-        def read(upper: bool) -> float:
+        def read(upper: bool, x: float = x, cut: float = cut) -> float:
             end = found.upper if upper else found.lower
-            return _split(guess, x, points, upper=upper).point(log_masses[upper], end)
+            return Split(rows, x, cut, points, upper=upper).point(log_masses[upper], end)
 
         found = _within(found, _enclosed(read, math.inf))
     return _certified(found, points)
@@ -65,17 +69,15 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
     found = Bound(0.0, 1.0) if plan is None else _enclosed(
         lambda upper: float(Side(plan, upper=upper).profile(at)[0]), 1.0
     )
-    if found.lower < (1 - _WIDE) * found.upper:
-        guess = Guess(rows)
-        split = _enclosed(
-            lambda upper: _split(guess, epsilon, points, upper=upper).mass(epsilon), 1.0
-        )
-        found = _within(found, split)
+    cuts = Guess(rows).cuts(epsilon) if found.lower < (1 - _WIDE) * found.upper else ()
+    for cut in cuts:
+        read = partial(_mass, rows, epsilon, cut, points)
+        found = _within(found, _enclosed(read, 1.0))
     return _certified(found, points)
 
 
-def _split(guess: Guess, x: float, points: int, *, upper: bool) -> Split:
-    return Split(guess.rows, x, guess.at(x)[1], points, upper=upper)
+def _mass(rows: Sequence[Row], epsilon: float, cut: float, points: int, upper: bool) -> float:
+    return Split(rows, epsilon, cut, points, upper=upper).mass(epsilon)
 
 
 def _enclosed(read: Callable[[bool], float], most: float) -> Bound:

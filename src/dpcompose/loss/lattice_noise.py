@@ -189,10 +189,6 @@ class Coarse:
         )
         return found
 
-    def beyond(self, loss: float) -> float:
-        """What losses above this one add to delta there."""
-        return float((self.mass * np.maximum(-np.expm1(loss - self.loss), 0.0)).sum())
-
     def moments(self, orders: Reals) -> Reals:
         """K and its first two derivatives at each order, shape (3, n)."""
         exponent = self.log_mass + orders[:, None] * self.loss

@@ -14,19 +14,28 @@ One tilt serves the rounds below the cuts, which the whole may not have: there r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpcompose.loss.lattice_plan import LEAST, Plan, Row, UnfitError, planned
+from dpcompose.loss.lattice_noise import Cells, Coarse
+from dpcompose.loss.lattice_plan import LEAST, Plan, Row, UnfitError, planned, total
 from dpcompose.loss.lattice_side import Side
 from dpcompose.numerics import Reals, U
 
 _FINER = 0.01
 """log of how much farther from x a loss above a cut is than that of the cell before."""
 _ORDERS = np.geomspace(0.05, 3e3, 90)
+_DEEP = 14.0
+"""log of how many times the losses above a cut are farther from it than the nearest cell is wide."""
 _HALVINGS = 60
+_GROUP = 8
+"""Cells that count as one where only a guess is made."""
+_SPARE = 8.0
+"""log of how far a moment may be above delta: errors are relative to it."""
+_TWICE = 1e-4
+"""Two losses above their cuts count for less than half its square of delta."""
 _FEW = 0.01
 """The largest probability of a loss above its cut."""
 
@@ -39,22 +48,50 @@ class Guess:
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows
-        self.least = 1e-3 * math.sqrt(sum(row.times * float(row.coarse.moments(np.zeros(1))[2, 0]) for row in rows))
+        variance = sum(row.times * float(row.coarse.moments(np.zeros(1))[2, 0]) for row in rows)
+        self.least = 1e-3 * math.sqrt(variance)
+        self.rows = [(row.times, *_few(row.coarse)) for row in rows]
 
     def at(self, x: float) -> tuple[float, float]:
         """log delta(x) and the order of the rounds below x."""
-        orders, tail = _ORDERS / max(x, self.least), 0.0
-        level = -orders * x - np.log(orders) - np.log1p(orders)
-        for row in self.rows:
-            coarse = row.coarse.up_to(x)
-            level = level + row.times * coarse.moments(orders)[0]
-            tail += row.times * row.coarse.beyond(x)
+        orders = _ORDERS / max(x, self.least)
+        level = self._level(x, orders, x) - np.log(orders) - np.log1p(orders)
+        tail = sum(
+            times * float((mass * np.maximum(-np.expm1(x - loss), 0.0)).sum())
+            for times, mass, loss in self.rows
+        )
         log_tail = math.log(max(tail, 1e-320))
-        level = np.where(np.isfinite(level), level, 1e9)
         # Where only losses above x matter, no more than that is asked of the others.
         at = int(np.maximum(level, log_tail - 8.0).argmin())
         return float(np.logaddexp(level[at], log_tail)), float(orders[at])
+
+    def cuts(self, x: float) -> list[float]:
+        """Losses to cut at: the largest, at most a little above x, for which one tilt serves the rounds below it, and the
+        least above which two losses hardly matter.
+        """
+        log_mass, order = self.at(x)
+        orders, most = _ORDERS / max(x, self.least), _TWICE * math.exp(log_mass / 2)
+
+        def serves(cut: float) -> bool:
+            return bool(self._level(x, orders, cut).min() < log_mass + _SPARE)
+
+        def matter(cut: float) -> bool:
+            return sum(times * float(mass[loss > cut].sum()) for times, mass, loss in self.rows) > most
+
+        high = x + 1 / order
+        one = high if serves(high) else _last(serves, high)
+        two = _last(matter, high)
+        return [max(one, two), two] if one > two else [two, one]
+
+    def _level(self, x: float, orders: Reals, cut: float) -> Reals:
+        """log of the moments of all rounds below a cut, times e^(-order x)."""
+        found = -orders * x
+        for times, mass, loss in self.rows:
+            kept = loss <= cut
+            exponent = orders[:, None] * loss[kept]
+            top = exponent.max(axis=1, initial=0.0)
+            found = found + times * (top + np.log(np.exp(exponent - top[:, None]) @ mass[kept]))
+        return np.where(np.isfinite(found), found, 1e9)
 
     def solve(self, log_mass: float, low: float, high: float) -> float:
         """The x whose delta has that logarithm."""
@@ -63,6 +100,24 @@ class Guess:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if self.at(middle)[0] > log_mass else (low, middle)
         return math.sqrt(low * high)
+
+
+def _few(coarse: Coarse) -> tuple[Reals, Reals]:
+    """P's masses and mean losses of groups of neighboring cells."""
+    ranked = np.argsort(coarse.loss)
+    mass, loss = coarse.mass[ranked], coarse.loss[ranked]
+    starts = np.arange(0, len(mass), _GROUP)
+    found = np.add.reduceat(mass, starts)
+    return found, np.add.reduceat(mass * loss, starts) / np.maximum(found, 1e-320)
+
+
+def _last(holds: Callable[[float], bool], high: float) -> float:
+    """About the largest number, at most `high`, for which something holds that holds for smaller ones."""
+    low = 0.0
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
 
 
 @dataclass(frozen=True)
@@ -117,16 +172,16 @@ class Split:
     Args:
         rows: The rounds.
         x: Where.
-        order: About the order of the rounds below x.
+        level: The loss above which outcomes count as large.
         points: How many points a lattice has.
         upper: Whether the side is the one above.
     """
 
     def __init__(
-        self, rows: Sequence[Row], x: float, order: float, points: int, *, upper: bool
+        self, rows: Sequence[Row], x: float, level: float, points: int, *, upper: bool
     ) -> None:
         self.upper, self.x = upper, x
-        cut = [row.up_to(x + 1 / order) for row in rows]
+        cut = [row.up_to(level) for row in rows]
         some = [row for row in cut if row.cut < math.inf]
         if not some:
             raise UnfitError
@@ -142,9 +197,10 @@ class Split:
         """The cells above the cut of a row, ever wider ones, and the other rounds."""
         noise, end = row.above if self.upper else row.below, row.coarse.ends[1]
         first, last = (float(noise.loss(np.array([each]))[0]) for each in (row.cut, end))
-        away = np.log(max(first - self.x, 1e-12 * self.x))
-        count = math.ceil((math.log(max(last - self.x, 1e-300)) - away) / _FINER) + 1
-        extra = noise.place(self.x + np.exp(away + _FINER * np.arange(max(count, 1))))
+        apart = math.log(max(last - first, 1e-300))
+        away = np.exp(np.arange(apart - _DEEP, apart, _FINER))
+        away = np.concatenate([away, self.x - first + away, self.x - first - away])
+        extra = noise.place(first + away[away > 0])
         places = np.unique(np.concatenate([[row.cut, end], row.coarse.places, extra]))
         places = places[(places >= row.cut) & (places <= end)]
         cells = noise.cells(places)
@@ -157,7 +213,10 @@ class Split:
         mean = np.clip(mean, cells.low, cells.high)
         others = [each._replace(times=each.times - (each is row)) for each in rows]
         others = [each for each in others if each.times]
-        plan = _planned(others, 0.0, points // 4) if others else None
+        plan = None
+        if others:
+            y = self.x - _heaviest(others, cells, self.x)
+            plan = _planned(others, max(y, 0.0), points // 4)
         other = plan and Side(plan, upper=self.upper)
         p = cells.dominated * (1 + side * error)
         return Far(row.times, p, cells.low, mean, cells.high, other)
@@ -191,6 +250,17 @@ class Split:
                 if not x > 0:
                     x = high / 2
         return proved
+
+
+def _heaviest(others: Sequence[Row], cells: Cells, x: float) -> float:
+    """About the loss at which an outcome, with all others, adds most to delta(x)."""
+    loss = (cells.low + cells.high) / 2
+    deviation = math.sqrt(float(total(others, np.zeros(1))[2, 0]))
+    orders = np.geomspace(1e-3, 1e3, 60) / max(deviation, 1e-150)
+    level = total(others, orders)[0]
+    chernoff = np.minimum((level[:, None] - orders[:, None] * (x - loss)).min(axis=0), 0.0)
+    weight = np.log(np.maximum(cells.dominated, 1e-320)) + np.where(loss < x, chernoff, 0.0)
+    return float(loss[int(np.where(np.isnan(weight), -np.inf, weight).argmax())])
 
 
 def _planned(rows: Sequence[Row], x: float, points: int) -> Plan:

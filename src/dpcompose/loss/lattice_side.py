@@ -522,6 +522,9 @@ class Side:
         one, two = (np.exp(np.minimum(self.level[at + k], 0.0)) for k in (0, 1))
         found = one + (two - one) * np.clip(share, 0.0, 1.0)
         if self.upper:
+            # To the right of the lattice there is only what was left out.
+            fallen = np.exp(self.level[-1] - self.order * (x - losses[-1])) + self.spent.plain
+            found = np.where(x > losses[-1], np.minimum(fallen, found), found)
             return np.where(x < losses[0], 1.0, found * (1 + 1e-12))
         return np.where(x >= losses[-1], 0.0, found * (1 - 1e-12))
 
