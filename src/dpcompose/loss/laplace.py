@@ -18,9 +18,9 @@ from dpcompose.loss.atom_moments import DiscreteLaplaceLaw, LaplaceMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
-from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.laplace_spline import LaplaceSpline, root
 from dpcompose.loss.laplace_sum import LaplaceSum
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.sampled_laplace import LARGEST_EPSILON, LARGEST_RATE, SampledLaplaceLoss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import U

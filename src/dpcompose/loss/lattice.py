@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from dpcompose.loss.base import Loss
-from dpcompose.loss.lattice_plan import LEAST, Row, UnfitError, fits as fits, planned, rows_of
+from dpcompose.loss.lattice_plan import LEAST, UnfitError, planned, rows_of
 from dpcompose.loss.lattice_rare import Guess, Split
 from dpcompose.loss.lattice_side import Side
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate
@@ -40,21 +40,18 @@ def epsilon(
     ]
     rows = rows_of(group, log_masses[1])
     plan = planned(rows, log_masses[1], None, points)
-    found = Bound(0.0, math.inf) if plan is None else _enclosed(
-        lambda upper: Side(plan, upper=upper).point(log_masses[upper]), math.inf
+    found = (
+        Bound(0.0, math.inf)
+        if plan is None
+        else _enclosed(lambda upper: Side(plan, upper=upper).point(log_masses[upper]), math.inf)
     )
     guess = Guess(rows)
     for turn in range(2):
         if found.lower >= (1 - _WIDE) * found.upper:
             break
         x = guess.solve(log_masses[1], found.lower, min(found.upper, _FARTHEST))
-        cut = guess.cuts(x)[turn]
-
-        def read(upper: bool, x: float = x, cut: float = cut) -> float:
-            end = found.upper if upper else found.lower
-            return Split(rows, x, cut, points, upper=upper).point(log_masses[upper], end)
-
-        found = _within(found, _enclosed(read, math.inf))
+        make = partial(Split, rows, x, guess.cuts(x)[turn], points)
+        found = _within(found, _enclosed(partial(_point, make, log_masses, found), math.inf))
     return _certified(found, points)
 
 
@@ -66,18 +63,26 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
         return _certified(Bound(0.0, 1.0), points)
     rows, at = rows_of(group, rough.log_mass - 5), np.array([epsilon])
     plan = planned(rows, rough.log_mass, epsilon, points)
-    found = Bound(0.0, 1.0) if plan is None else _enclosed(
-        lambda upper: float(Side(plan, upper=upper).profile(at)[0]), 1.0
+    found = (
+        Bound(0.0, 1.0)
+        if plan is None
+        else _enclosed(lambda upper: float(Side(plan, upper=upper).profile(at)[0]), 1.0)
     )
     cuts = Guess(rows).cuts(epsilon) if found.lower < (1 - _WIDE) * found.upper else ()
     for cut in cuts:
-        read = partial(_mass, rows, epsilon, cut, points)
-        found = _within(found, _enclosed(read, 1.0))
+        make = partial(Split, rows, epsilon, cut, points)
+        found = _within(found, _enclosed(partial(_mass, make, epsilon), 1.0))
     return _certified(found, points)
 
 
-def _mass(rows: Sequence[Row], epsilon: float, cut: float, points: int, upper: bool) -> float:
-    return Split(rows, epsilon, cut, points, upper=upper).mass(epsilon)
+def _mass(make: Callable[[bool], Split], epsilon: float, upper: bool) -> float:
+    return make(upper).mass(epsilon)
+
+
+def _point(
+    make: Callable[[bool], Split], log_masses: Sequence[float], found: Bound, upper: bool
+) -> float:
+    return make(upper).point(log_masses[upper], found.upper if upper else found.lower)
 
 
 def _enclosed(read: Callable[[bool], float], most: float) -> Bound:

@@ -121,7 +121,7 @@ class Noise:
     def under(self, places: Reals, cut: float) -> NDArray[np.bool_]:
         """Which of the cells between these places are not above a cut, itself one of them or infinite."""
         inner = places[1:] <= cut
-        return inner if self.gaussian else np.append(inner, [True, 1.0 <= cut])
+        return inner if self.gaussian else np.append(inner, [True, cut >= 1.0])
 
     def cells(self, places: Reals) -> Cells:
         """The cells between increasing places; those of Laplace noise with all that is beyond 0 and 1."""

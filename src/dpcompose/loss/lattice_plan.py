@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,10 +58,10 @@ class Row(NamedTuple):
 
 def fits(group: Sequence[tuple[Loss, int]]) -> bool:
     """Whether there are few losses, each of noise that a lattice may hold."""
+    if not 0 < len(group) <= _MOST_PARTS:
+        return False
     noises = [loss.additive_noise for loss, _ in group]
-    return 0 < len(group) <= _MOST_PARTS and all(
-        noise is not None and noise.scale <= _STEEPEST for noise in noises
-    )
+    return all(noise is not None and noise.scale <= _STEEPEST for noise in noises)
 
 
 def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Row]:

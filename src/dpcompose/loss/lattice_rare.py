@@ -76,7 +76,9 @@ class Guess:
             return bool(self._level(x, orders, cut).min() < log_mass + _SPARE)
 
         def matter(cut: float) -> bool:
-            return sum(times * float(mass[loss > cut].sum()) for times, mass, loss in self.rows) > most
+            return (
+                sum(times * float(mass[loss > cut].sum()) for times, mass, loss in self.rows) > most
+            )
 
         high = x + 1 / order
         one = high if serves(high) else _last(serves, high)
@@ -178,7 +180,7 @@ class Split:
     """
 
     def __init__(
-        self, rows: Sequence[Row], x: float, level: float, points: int, *, upper: bool
+        self, rows: Sequence[Row], x: float, level: float, points: int, upper: bool
     ) -> None:
         self.upper, self.x = upper, x
         cut = [row.up_to(level) for row in rows]
@@ -211,6 +213,8 @@ class Split:
         mean = np.log1p(cells.excess / np.where(known, cells.mass, 1.0)) + side * error
         mean = np.where(known, mean, cells.high if self.upper else cells.low)
         mean = np.clip(mean, cells.low, cells.high)
+        # A loss is good to 64 U of itself, and to its weight times the error of m x.
+        moved = 2 * U * (64 + 8 * noise.scale * (end + noise.scale)) * cells.high
         others = [each._replace(times=each.times - (each is row)) for each in rows]
         others = [each for each in others if each.times]
         plan = None
@@ -219,7 +223,8 @@ class Split:
             plan = _planned(others, max(y, 0.0), points // 4)
         other = plan and Side(plan, upper=self.upper)
         p = cells.dominated * (1 + side * error)
-        return Far(row.times, p, cells.low, mean, cells.high, other)
+        low, high = cells.low - moved, cells.high + moved
+        return Far(row.times, p, low, mean + side * moved, high, other)
 
     def mass(self, x: float) -> float:
         """The end of delta at x."""

@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcompose.contour import kernel_peak
 from dpcompose.loss.lattice_below import Groups
 from dpcompose.loss.lattice_noise import Cells
 from dpcompose.loss.lattice_plan import (
@@ -41,7 +42,6 @@ from dpcompose.loss.lattice_plan import (
     UnfitError,
     smallest,
 )
-from dpcompose.contour import kernel_peak
 from dpcompose.numerics import Complexes, Reals, U
 
 _NARROW = 4.0
@@ -150,7 +150,8 @@ class Side:
     def _rounds(self, row: Row) -> list[tuple[Table, int]]:
         """The rounds of one noise on the lattice of the sum: tables, each so many times.
 
-        Below, those whose sum is hardly wider than a step may be left out.
+        Below, those whose sum is hardly wider than a step may be left out, unless some outcomes are left out: the others
+        alone are then no probabilities, and dropping them could make the profile larger.
         """
         variance = row.times * float(row.coarse.moments(np.array([self.order]))[2, 0])
         if self.upper or not math.sqrt(variance) < _NARROW * self.plan.step:
@@ -159,10 +160,11 @@ class Side:
         try:
             found = self._row(row, alone=True)
             scale = self.spent.log_scale - before.log_scale
-            if math.log(float(found[0][0].mass[0])) + scale > 0:
+            if row.cut < math.inf or math.log(float(found[0][0].mass[0])) + scale > 0:
                 return found
         except UnfitError:
-            pass
+            if row.cut < math.inf:
+                raise
         self.spent = before
         return []
 

@@ -20,6 +20,7 @@ from dpcompose.contour import (
 from dpcompose.loss import lattice, rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss, by_family
+from dpcompose.loss.lattice_plan import fits
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
 
@@ -297,7 +298,7 @@ class Product:
     @cached_property
     def on_lattice(self) -> bool:
         """Whether the losses are put on a lattice where lines give a wide answer."""
-        return lattice.fits(self.reduced)
+        return fits(self.reduced)
 
     def _rare(self, answer: Bound, tolerance: float) -> rare.Rows | None:
         """The sampled Gaussian losses of this sum, where rare, large ones may have made an answer wide.
@@ -313,7 +314,9 @@ class Product:
             if isinstance(loss, SampledGaussianLoss) and loss.remove
         ]
         known = all(loss.finite() and loss.reverse is not None for loss, _ in self._others)
-        return rows if rows and known and len(rows) + len(self._others) == len(self.reduced) else None
+        return (
+            rows if rows and known and len(rows) + len(self._others) == len(self.reduced) else None
+        )
 
     @cached_property
     def _others(self) -> Group:

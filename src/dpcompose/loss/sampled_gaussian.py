@@ -27,8 +27,8 @@ import numpy as np
 from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
 from dpcompose.loss.base import Loss, alike, blocks, merged, sampled_profile
-from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
