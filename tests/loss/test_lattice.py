@@ -8,13 +8,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from campaigns.lattice import sides as lattice
-from campaigns.lattice.__main__ import run
-from campaigns.lattice.below import Groups
-from campaigns.lattice.plan import fits
-from dpcompose import Composition, Gaussian, Laplace
+from campaigns.lattice import run
+from dpcompose import Composition, Gaussian, Laplace, compose
 from dpcompose.guarantee import gaussian_epsilon, gaussian_profile
-from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss
+from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss, lattice
+from dpcompose.loss.lattice_below import Groups
+from dpcompose.loss.lattice_plan import fits
 
 POINTS = 1 << 12
 
@@ -97,6 +96,45 @@ def test_what_has_no_lower_end_on_a_contour_has_one_on_a_lattice() -> None:
     found = lattice.epsilon([(_sampled(22.0, 1e-9), 3441)], 1e-229, 1e-229)
     assert found.lower == pytest.approx(8.53818e-8, rel=1e-4)
     assert found.upper < (1 + 1e-4) * found.lower
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "times", "delta"),
+    [
+        (0.7, 1e-6, 100, 1e-10),
+        (1.0, 1e-4, 100, 1e-15),
+        (1.5, 1e-5, 1000, 1e-15),
+        (0.5, 1e-6, 10_000, 1e-15),
+        (1.0, 1e-3, 10, 1e-15),
+    ],
+)
+def test_rare_large_losses_are_added_one_at_a_time(
+    noise: float, rate: float, times: int, delta: float
+) -> None:
+    exact = (Gaussian(noise).sampled(rate) * times).epsilon(delta=delta)
+    assert exact.upper < (1 + 1e-7) * exact.lower, "the split lines are no measure"
+    found = lattice.epsilon([(_sampled(noise, rate), times)], delta, delta)
+    assert found.lower <= exact.lower <= exact.upper <= found.upper
+    assert found.upper < 1.002 * found.lower
+    there = lattice.delta([(_sampled(noise, rate), times)], exact.upper)
+    assert there.lower <= delta * (1 + 1e-6) and delta * (1 - 1e-6) <= there.upper
+    assert there.upper < 1.1 * there.lower
+
+
+def test_rare_large_losses_beside_other_noise() -> None:
+    """Neither lines nor a plain lattice say anything; the parts alone are below, the unsampled whole is above."""
+    rare, other = Gaussian(1.9).sampled(5e-6) * 3600, Laplace(17_400.0).sampled(0.004) * 72
+    found = compose(rare, other).epsilon(delta=1e-107)
+    assert rare.epsilon(delta=1e-107).lower * (1 - 1e-6) <= found.lower
+    assert found.upper <= compose(rare, Laplace(17_400.0) * 72).epsilon(delta=1e-107).upper * 1.01
+    assert found.upper < 1.1 * found.lower
+
+
+def test_a_free_phase_does_not_spoil_an_answer() -> None:
+    part, free = Gaussian(3.57).sampled(3e-10) * 600_000, Gaussian(951_000.0) * 20_000
+    found = (part + Laplace(9000.0).sampled(4e-10) * 2000 + free).epsilon(delta=1e-193)
+    assert free.epsilon(delta=1e-193).lower <= found.lower
+    assert found.upper < 1.001 * found.lower
 
 
 def _profile(p: np.ndarray, q: np.ndarray, factors: np.ndarray) -> np.ndarray:

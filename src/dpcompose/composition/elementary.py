@@ -32,6 +32,7 @@ from typing import Protocol
 from dpcompose.composition.directions import apart, least, wide
 from dpcompose.composition.losses import Losses, Part, Parts, checked_times, gathered, merged
 from dpcompose.composition.renyi import RenyiCurve, Samples
+from dpcompose.loss import Readings
 from dpcompose.mechanisms import Unsampled
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -53,13 +54,17 @@ class ComparableQuestion(Protocol):
         """The bounds on the Renyi divergences of the composition."""
         ...
 
-    def uncompared(self, number: float, *, for_delta: bool) -> Bound:
+    def uncompared(
+        self, number: float, readings: Readings | None = None, *, for_delta: bool
+    ) -> Bound:
         """Return bounds on delta at epsilon = `number` (`for_delta`) or on epsilon at delta =
         `number`, without elementary theorems.
         """
         ...
 
-    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+    def attained_end(
+        self, number: float, least: float, readings: Readings | None = None, *, for_delta: bool
+    ) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         ...
 
@@ -313,12 +318,15 @@ class PartByPart:
         number: The epsilon if `for_delta`, else the delta.
         tolerance: The wanted relative width of epsilon.
         for_delta: Whether delta is bounded at an epsilon; if False, epsilon at a delta.
+        only_lines: Whether parts whose lines are poor are left as they are, because the whole is
+            evaluated otherwise too.
     """
 
     theorems: Elementary
     number: float
     tolerance: float
     for_delta: bool
+    only_lines: bool
 
     def narrower(self, bound: Bound, most: float) -> Bound:
         """Return `bound` with each end improved where single parts give a better one.
@@ -371,7 +379,8 @@ class PartByPart:
 
     def _lower(self, parts: Parts, least: float) -> float:
         question = self.theorems.ask(gathered(parts, self.theorems.losses.adjacency, summed=True))
-        return question.attained_end(self.number, least, for_delta=self.for_delta)
+        readings = Readings(only_lines=self.only_lines)
+        return question.attained_end(self.number, least, readings, for_delta=self.for_delta)
 
     def _blocks(self) -> list[Parts]:
         """Return the parts one by one, largest loss first; if there are many, in blocks of similar
@@ -422,7 +431,8 @@ class PartByPart:
             if hopeless(question, *point) and not hopeless(whole, *point):
                 high = middle
                 continue
-            answer = question.uncompared(self.number, for_delta=self.for_delta)
+            readings = Readings(only_lines=self.only_lines)
+            answer = question.uncompared(self.number, readings, for_delta=self.for_delta)
             low, high = (middle, high) if wide(answer, self.tolerance) else (low, middle)
             bound = least(bound, [without_sampling(answer)])
         return bound

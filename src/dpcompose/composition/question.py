@@ -39,7 +39,7 @@ from dpcompose.composition.renyi import (
     curved,
 )
 from dpcompose.errors import UnsupportedError
-from dpcompose.loss import Loss, Pair, Product, ProvedProduct, Readings
+from dpcompose.loss import POOR, Loss, Pair, Product, ProvedProduct, Readings, loose
 from dpcompose.values import (
     Adjacency,
     AdjacencyName,
@@ -227,8 +227,11 @@ class PrivacyQuestion:
             return bound
         theorems, others = self.elementary, list[Bound]()
         if theorems is not None:
-            parts = PartByPart(theorems, number, self.tolerance, for_delta)
+            on_lattice = all(product.on_lattice for product in self.dominating + self.attained)
+            parts = PartByPart(theorems, number, self.tolerance, for_delta, on_lattice)
             bound = parts.narrower(bound, readings.attained)
+            if on_lattice and not loose(bound, POOR):
+                return bound
         if not wide(bound, self.tolerance) or (for_delta and number < 0):
             return bound
         if theorems is not None and for_delta:
@@ -309,12 +312,14 @@ class PrivacyQuestion:
         upper = greatest(self._read(self.dominating, number, readings, for_delta))
         return upper if self.tight else self._below(upper, number, readings, for_delta)
 
-    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+    def attained_end(
+        self, number: float, least: float, readings: Readings | None = None, *, for_delta: bool
+    ) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         point = (number, least) if for_delta else (least, number)
         if all(product.at_most(*point) for product in self.attained):
             return least
-        bounds = self._read(self.attained, number, Readings(), for_delta)
+        bounds = self._read(self.attained, number, readings or Readings(), for_delta)
         return max([least, *(bound.lower for bound in bounds)])
 
     def _below(self, upper: Bound, number: float, readings: Readings, for_delta: bool) -> Bound:

@@ -43,10 +43,16 @@ class LineReading:
     all="ignore"
 )  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def value_at(
-    transform: Transform, x: float, *, tolerance: float, most_nodes: int = _MOST
+    transform: Transform,
+    x: float,
+    *,
+    tolerance: float,
+    most_nodes: int = _MOST,
+    loosest: float = math.inf,
 ) -> LineReading:
     """Return bounds on the hockey-stick divergence g(x) of relative width `tolerance` if that can
-    be reached; always 0 <= lower <= g(x) <= upper <= 1.
+    be reached; always 0 <= lower <= g(x) <= upper <= 1. No
+    line is smoothed so much that its answer is wider than `loosest`.
     """
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
@@ -68,7 +74,9 @@ def value_at(
         most_nodes=min(_most_nodes(tolerance), most_nodes),
         chart=chart,
     )
-    contour = draw(transform, placement)
+    contour = draw(transform, placement, most_gap=loosest)
+    if contour is None:
+        return LineReading(0.0, _one_moment(transform, x, order), chart=chart)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # At an extreme x every line may fail; then a single moment still gives an upper end.
@@ -122,7 +130,12 @@ def _one_moment(transform: Transform, x: float, *orders: float) -> float:
     all="ignore"
 )  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def at_most(
-    transform: Transform, x: float, mass: float, *, reverse: LineReading | None = None
+    transform: Transform,
+    x: float,
+    mass: float,
+    *,
+    reverse: LineReading | None = None,
+    loosest: float = math.inf,
 ) -> bool:
     """Return whether an upper end proves that the hockey-stick divergence g(x) is at most `mass`:
     from one moment, from the nodes of the reverse order, or from a new line.
@@ -133,26 +146,31 @@ def at_most(
         mass: The value that g(x) is compared with, > 0.
         reverse: The result for the reverse order of the pairs close to x; its orders and its line
             are tried first.
+        loosest: As in `value_at`.
     """
     chart = reverse.chart if reverse is not None and transform.tabulates else None
     if chart is None or reverse is None or reverse.contour is None:
-        return upper_at(transform, x) <= mass
+        return upper_at(transform, x, loosest=loosest) <= mass
     levels = saddle.moment_levels(transform, chart, x)
     if levels.chernoff < math.log(mass) - 0.01:
         return chernoff_bound(levels.order, transform.moment_bound(levels.order), x) <= math.log(
             mass
         )
     contour = draw_on(transform, reverse.contour) if levels.serves(reverse.contour.order) else None
-    return (contour.bracket(x).upper if contour else upper_at(transform, x, levels.chart)) <= mass
+    if contour is not None:
+        return contour.bracket(x).upper <= mass
+    return upper_at(transform, x, levels.chart, loosest=loosest) <= mass
 
 
 @np.errstate(
     all="ignore"
 )  # an overflow leads to an infinite or undefined bracket, which certifies nothing
-def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> float:
+def upper_at(
+    transform: Transform, x: float, chart: Chart | None = None, *, loosest: float = math.inf
+) -> float:
     """Return an upper bound on the hockey-stick divergence g(x), accurate to about a percent; no
     aliases need to be bounded for it. `chart` holds moments around the order of the line, if
-    available.
+    available; `loosest` is that of `value_at`.
     """
     order = chart.order if chart else saddle.saddle_for_value(transform, x, tolerance=0.1)
     log_m, _, variance = chart.cumulants if chart else transform.cumulants(order)
@@ -168,14 +186,21 @@ def upper_at(transform: Transform, x: float, chart: Chart | None = None) -> floa
         two_sided=False,
         chart=chart,
     )
-    return draw(transform, placement).bracket(x).upper
+    contour = draw(transform, placement, most_gap=max(loosest, 1e-2))
+    return _one_moment(transform, x, order) if contour is None else contour.bracket(x).upper
 
 
 @np.errstate(
     all="ignore"
 )  # an overflow leads to an infinite or undefined bracket, which certifies nothing
 def point_of(
-    transform: Transform, least: float, most: float, *, tolerance: float, scale: float = 1.0
+    transform: Transform,
+    least: float,
+    most: float,
+    *,
+    tolerance: float,
+    scale: float = 1.0,
+    loosest: float = math.inf,
 ) -> LineReading:
     """Return bounds on the x with hockey-stick divergence g(x) = mass, valid for every mass in
     [least, most], of relative width `tolerance` if possible.
@@ -187,6 +212,7 @@ def point_of(
         tolerance: The wanted (upper - lower) / |x|.
         scale: A width below tolerance * scale * 1e-3 is never needed; this matters for x close to
             0.
+        loosest: No line is smoothed so much that its answer is wider than this.
     """
     log_mass = math.log(min(max(least, 5e-324), 1.0))
     chart = saddle.charted(transform, saddle.Aim(log_mass=log_mass))
@@ -210,9 +236,11 @@ def point_of(
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             break  # the moments overflow
-        found, reading = _on_contour(
-            draw(transform, placement), (least, most), x, transform, tolerance
-        )
+        gap = loosest * max(order * abs(x), 1.0)
+        contour = draw(transform, placement, most_gap=gap)
+        if contour is None:
+            return best
+        found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)
         if best.contour is not None and best.upper - best.lower <= tolerance * max(
@@ -226,9 +254,9 @@ def point_of(
             transform, min(found, math.nextafter(transform.maximum, -math.inf)), start=order
         )
         x = found
-    if best.lower == -math.inf:
+    if best.lower == -math.inf and loosest == math.inf:
         best = _lower_end(transform, best, (least, most), order, x, tolerance)
-    if best.lower == -math.inf and most < 1e-3:
+    if best.lower == -math.inf and most < 1e-3 and loosest == math.inf:
         # x is too close to the largest value to be bounded from below; the x of a larger mass is a
         # lower bound.
         above = point_of(
@@ -266,7 +294,9 @@ def _lower_end(
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             continue
-        _, reading = _on_contour(draw(transform, placement), masses, x, transform, tolerance)
+        contour = draw(transform, placement)
+        assert contour is not None
+        _, reading = _on_contour(contour, masses, x, transform, tolerance)
         if reading is not None and reading.lower > -math.inf:
             return _narrower(best, reading)
     return best

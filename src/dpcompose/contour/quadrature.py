@@ -235,11 +235,20 @@ _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
 _FEW = 64
 
 
-def draw(transform: Transform, placement: Placement) -> Contour:
+def draw(
+    transform: Transform, placement: Placement, *, most_gap: float = math.inf
+) -> Contour | None:
     """Return the cheapest contour that certifies the hockey-stick divergence g close to the
     placement's x to about its tolerance.
+
+    None if that would be a smoothed contour whose smoothing adds more than the share `most_gap` to g.
     """
-    return next(found for rule in _RULES if (found := rule(transform, placement)) is not None)
+    for rule in _RULES:
+        if rule is mollified and _mollifier(placement).gap > most_gap * placement.height:
+            return None
+        if (found := rule(transform, placement)) is not None:
+            return found
+    return None
 
 
 def periodic(transform: Transform, placement: Placement) -> Contour | None:

@@ -32,7 +32,7 @@ if True:
     )
     from .mixture_loss import MixtureLoss as MixtureLoss
     from .of_law import loss_of as loss_of
-    from .product import Group as Group, Readings as Readings
+    from .product import POOR as POOR, Group as Group, Readings as Readings, loose as loose
     from .renyi_pair import least_rho as least_rho, renyi_pair as renyi_pair
     from .sampled_gaussian_growing import Growing as Growing
     from .sampled_gaussian_many import (

@@ -18,6 +18,7 @@ import numpy as np
 from dpcompose.contour import TabulatedTransform, Transform
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atoms import Atoms
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.numerics import Reals, U, log_unmixed
 from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound, down, up
@@ -97,6 +98,16 @@ class Loss:
     def has_profile(self) -> bool:
         """Whether `profile` knows the answer."""
         return type(self).profile is not Loss.profile
+
+    @property
+    def reverse(self) -> Loss | None:
+        """The loss of the same pair in the other order; None if it is not known."""
+        return self if self.alike else None
+
+    @property
+    def additive_noise(self) -> Noise | None:
+        """The Gaussian or Laplace noise whose loss this is, sampled or not; None if it is another's."""
+        return None
 
     @property
     def composed(self) -> Loss:

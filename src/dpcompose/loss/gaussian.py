@@ -12,6 +12,7 @@ import numpy as np
 from dpcompose.contour import Cumulants, Line, Transform
 from dpcompose.guarantee import gaussian_epsilon, gaussian_profile
 from dpcompose.loss.base import Loss
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ends, Field, NormalMoments, ends
@@ -28,6 +29,10 @@ class GaussianLoss(Loss):
     mu: float
     ulps: int = 1
     alike: ClassVar[bool] = True
+
+    @property
+    def additive_noise(self) -> Noise:
+        return Noise(self.mu, 1.0, True, True, self.ulps)
 
     def transform(self, times: int) -> Transform:
         return GaussianSum(self.mu * self.mu * times)

@@ -20,6 +20,7 @@ from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss
 from dpcompose.loss.laplace_spline import LaplaceSpline, root
 from dpcompose.loss.laplace_sum import LaplaceSum
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.sampled_laplace import LARGEST_EPSILON, LARGEST_RATE, SampledLaplaceLoss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import U
@@ -54,6 +55,10 @@ class LaplaceLoss(Loss):
     quotient: tuple[float, float] | None = None
     alike: ClassVar[bool] = True
     has_least_rho: ClassVar[bool] = True
+
+    @property
+    def additive_noise(self) -> Noise:
+        return Noise(self.epsilon, 1.0, True, False, self.ulps)
 
     @property
     def maximum(self) -> float:

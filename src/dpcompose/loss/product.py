@@ -17,9 +17,10 @@ from dpcompose.contour import (
     values_at,
     walk_to_proof,
 )
-from dpcompose.loss import rare
+from dpcompose.loss import lattice, rare
 from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss, by_family
+from dpcompose.loss.lattice_plan import fits
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
 
@@ -43,12 +44,18 @@ class _Pool:
 
 
 class Readings:
-    """The readings behind the answers of several products at one point: a question owns one for each point."""
+    """The readings behind the answers of several products at one point: a question owns one for each point.
+
+    Args:
+        only_lines: Whether an answer that no line makes narrow may stay wide, because the whole that it is a part of is
+            put on a lattice.
+    """
 
     attained: float = math.inf
     """The upper end of what attained losses answer, where that is another question; infinite if it was not asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_lines: bool = False) -> None:
+        self.only_lines = only_lines
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
     def note(self, product: Product, reading: LineReading) -> None:
@@ -196,21 +203,33 @@ class Product:
             return _closed_at(self.single.profile, epsilon)
         if self.infinite.upper == 1.0:
             return Bound(self.infinite.lower, 1.0, Certificate("probability of an infinite loss"))
-        reading = self._noted(
-            reading or value_at(self.transform, epsilon, tolerance=tolerance), readings
-        )
-        low, high = self.infinite.lower, self.infinite.upper
-        rounding = 4 * UNIT_ROUNDOFF
-        lower = low + (1 - low) * reading.lower * (1 - rounding)
-        upper = high + (1 - high) * reading.upper * (1 + rounding)
-        answer = Bound(
-            max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
-        )
+        closely = epsilon > 0 and self.on_lattice
+        if reading is None:
+            loosest = self._loosest if epsilon > 0 else math.inf
+            reading = value_at(self.transform, epsilon, tolerance=tolerance, loosest=loosest)
+        answer = self._with_infinite(self._noted(reading, readings))
+        if closely and readings is not None and readings.only_lines:
+            return answer
+        if closely and loose(answer, lattice.LOOSE):
+            answer = _met(answer, lattice.delta(self.reduced, epsilon))
+            if loose(answer, POOR):
+                reading = value_at(self.transform, epsilon, tolerance=tolerance)
+                answer = _met(self._with_infinite(reading), answer)
         rows = self._rare(answer, tolerance) if 0 < epsilon < rare.FARTHEST else None
         return (
             answer
             if rows is None
-            else rare.delta(rows, epsilon, answer, tolerance=tolerance, symmetric=self._symmetric)
+            else rare.delta(rows, epsilon, answer, tolerance=tolerance, rest=self._rest)
+        )
+
+    def _with_infinite(self, reading: LineReading) -> Bound:
+        """Delta of the whole from that of the finite part."""
+        low, high = self.infinite.lower, self.infinite.upper
+        rounding = 4 * UNIT_ROUNDOFF
+        lower = low + (1 - low) * reading.lower * (1 - rounding)
+        upper = high + (1 - high) * reading.upper * (1 + rounding)
+        return Bound(
+            max(down(lower), 0.0), min(up(upper) if upper > 0 else 0.0, 1.0), _certificate(reading)
         )
 
     def epsilon(self, delta: float, *, tolerance: float, readings: Readings | None = None) -> Bound:
@@ -248,22 +267,43 @@ class Product:
                 math.inf if low < 0 else max(self.extremes.upper, 0.0),
                 _certificate(reading),
             )
-        reading = self._noted(point_of(self.transform, low, high, tolerance=tolerance), readings)
+        found = point_of(self.transform, low, high, tolerance=tolerance, loosest=self._loosest)
+        answer = self._within_extremes(self._noted(found, readings))
+        if self.on_lattice and readings is not None and readings.only_lines:
+            return answer
+        if self.on_lattice and loose(answer, lattice.LOOSE):
+            answer = _met(answer, lattice.epsilon(self.reduced, low, high))
+            if loose(answer, POOR):
+                found = point_of(self.transform, low, high, tolerance=tolerance)
+                answer = _met(self._within_extremes(found), answer)
+        rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
+        if rows is None:
+            return answer
+        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, rest=self._rest)
+
+    def _within_extremes(self, reading: LineReading) -> Bound:
+        """Epsilon from a reading: no smaller than 0, and no larger than the largest loss."""
         upper = (
             min(reading.upper, self.extremes.upper)
             if self._near_the_top(reading.upper)
             else reading.upper
         )
-        answer = Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
-        rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
-        if rows is None:
-            return answer
-        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, symmetric=self._symmetric)
+        return Bound(max(reading.lower, 0.0), max(upper, 0.0), _certificate(reading))
+
+    @property
+    def _loosest(self) -> float:
+        """The relative width of an answer from a line below which no lattice is asked."""
+        return lattice.LOOSE if self.on_lattice else math.inf
+
+    @cached_property
+    def on_lattice(self) -> bool:
+        """Whether the losses are put on a lattice where lines give a wide answer."""
+        return fits(self.reduced)
 
     def _rare(self, answer: Bound, tolerance: float) -> rare.Rows | None:
         """The sampled Gaussian losses of this sum, where rare, large ones may have made an answer wide.
 
-        Losses that are alike in both orders may stand beside them.
+        Finite losses that are known in both orders may stand beside them.
         """
         wide = answer.upper - answer.lower > max(tolerance, _WIDE) * answer.upper
         if not wide or len(self.reduced) > _MOST_ROWS:
@@ -273,15 +313,29 @@ class Product:
             for loss, times in self.reduced
             if isinstance(loss, SampledGaussianLoss) and loss.remove
         ]
-        others = sum(loss.alike for loss, _ in self.reduced)
-        return rows if rows and len(rows) + others == len(self.reduced) else None
+        known = all(loss.finite() and loss.reverse is not None for loss, _ in self._others)
+        return (
+            rows if rows and known and len(rows) + len(self._others) == len(self.reduced) else None
+        )
 
     @cached_property
-    def _symmetric(self) -> Transform | None:
-        """The sum of the losses that are alike in both orders; None if there is none."""
-        pools = [pool for family, pool in self._pools.items() if family.alike]
-        terms = tuple(term for pool in pools for term in pool.terms)
-        return TransformSum(terms) if terms else None
+    def _others(self) -> Group:
+        """The losses that are none of sampled Gaussian noise."""
+        return tuple(
+            (loss, times)
+            for loss, times in self.reduced
+            if not isinstance(loss, SampledGaussianLoss)
+        )
+
+    @cached_property
+    def _rest(self) -> rare.Rest | None:
+        """The sum of the other losses, in both orders; None if there is none."""
+        if not self._others:
+            return None
+        turned = [(loss.reverse or loss, times) for loss, times in self._others]
+        pools = [pool for family, pool in self._pools.items() if family is not SampledGaussianLoss]
+        terms = [term for pool in pools for term in pool.terms]
+        return rare.Rest(TransformSum(tuple(terms)), Product(tuple(turned)).transform)
 
     def _near_the_top(self, epsilon: float) -> bool:
         """Whether the largest value, which takes a look at every loss, may matter."""
@@ -305,7 +359,9 @@ class Product:
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
         reverse = None if readings is None else readings.of(self.other)
-        return low > 0 and _at_most(self.transform, epsilon, low, reverse=reverse)
+        return low > 0 and _at_most(
+            self.transform, epsilon, low, reverse=reverse, loosest=self._loosest
+        )
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
@@ -348,6 +404,25 @@ class Product:
         return Bound(
             min(max(0.0, lower), upper), upper, Certificate("exact profile", unit="epsilon")
         )
+
+
+POOR = 1e-2
+"""Above this relative width of an answer of a lattice, lines are smoothed as much as they need."""
+
+
+def loose(bound: Bound, most: float) -> bool:
+    """Whether the ends are apart by more than that share of the upper one."""
+    return bound.lower < (1 - most) * bound.upper
+
+
+def _met(answer: Bound, other: Bound) -> Bound:
+    """The intersection of two enclosures; the hull if it is empty, since one of the two is then wrong."""
+    lower, upper = max(answer.lower, other.lower), min(answer.upper, other.upper)
+    if lower > upper:
+        lower, upper = min(answer.lower, other.lower), max(answer.upper, other.upper)
+    if (lower, upper) == (answer.lower, answer.upper):
+        return answer
+    return Bound(lower, upper, other.certificate)
 
 
 def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Bound:

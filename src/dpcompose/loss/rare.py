@@ -40,6 +40,13 @@ Rows = Sequence[tuple[SampledGaussianLoss, int]]
 Mask = NDArray[np.bool_]
 
 
+class Rest(NamedTuple):
+    """The sum of finite losses that stand beside the rows: in the same order as they, and in the other."""
+
+    same: Transform
+    turned: Transform
+
+
 class Plan(NamedTuple):
     """How to cut, and where to draw lines.
 
@@ -79,8 +86,8 @@ def _width(loss: SampledGaussianLoss, order: float, sampled_weight: float) -> fl
 class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
-    def __init__(self, rows: Rows, symmetric: Transform | None = None) -> None:
-        self.symmetric = symmetric
+    def __init__(self, rows: Rows, rest: Rest | None = None) -> None:
+        self.rest = rest
         self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
         self.rows: list[tuple[SampledGaussianLoss, int, Reals, Reals, Reals, Reals]] = []
         for loss, times in rows:
@@ -113,8 +120,8 @@ class Guess:
     def _level(self, x: float, orders: Reals, below_cuts: Sequence[Mask]) -> Reals:
         """log of the moment of every order times e^(-order x), of the chosen points of each row."""
         level = -orders * x
-        if self.symmetric is not None:
-            level = level + self.symmetric.curve(orders).log_m
+        if self.rest is not None:
+            level = level + self.rest.same.curve(orders).log_m
         for (_, times, _, weight, ratio, rise), below in zip(self.rows, below_cuts, strict=True):
             exponent, linear = (orders[:, None] + 1) * ratio[below], orders[:, None] + 1
             excess = np.expm1(np.minimum(exponent, 700.0)) - linear * rise[below]
@@ -172,12 +179,12 @@ class Split:
     Args:
         rows: The losses, the record removed, with their counts.
         plan: How to cut them.
-        rest: The sum of all other losses, if there are any: finite, and of the same law in both orders.
+        rest: All other losses, if there are any.
     """
 
     rows: Rows
     plan: Plan
-    symmetric: Transform | None = None
+    rest: Rest | None = None
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
@@ -239,16 +246,18 @@ class Split:
         below = tuple(BelowSum((cut,)) for cut in self.cuts)
         if self.plan.bottom > 0:
             pieces = tuple(cut.pieces.between for cut in self.cuts)
-            return self._read(JumpSum(self.cuts, pieces, below, 1.0, self.mass), self.plan.x)
-        return self._read(BelowSum(self.cuts), self.plan.x)
+            found: Transform = JumpSum(self.cuts, pieces, below, 1.0, self.mass)
+        else:
+            found = BelowSum(self.cuts)
+        return self._read(self._with_rest(found), self.plan.x)
 
-    def _with_rest(self, transform: Transform) -> Transform:
-        return transform if self.symmetric is None else TransformSum((transform, self.symmetric))
+    def _with_rest(self, transform: Transform, *, turned: bool = False) -> Transform:
+        if self.rest is None:
+            return transform
+        return TransformSum((transform, self.rest.turned if turned else self.rest.same))
 
     def _read(self, transform: Transform, x: float) -> LineReading:
-        return value_at(
-            self._with_rest(transform), x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES
-        )
+        return value_at(transform, x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
 
     @cached_property
     def mass(self) -> float:
@@ -311,7 +320,7 @@ class Split:
         """g' at -x, divided by Q_far; None where the far part does not matter."""
         if self.excess.upper + self.without.upper <= self.plan.least or not self.without.upper > 0:
             return None
-        return self._read(self._jumps, -self.plan.x)
+        return self._read(self._with_rest(self._jumps, turned=True), -self.plan.x)
 
     @cached_property
     def _jumps(self) -> JumpSum:
@@ -332,7 +341,7 @@ class Split:
     def _moments(self) -> list[tuple[float, float]]:
         """A few moments of the measure of `others`: orders, and upper bounds on their logarithms."""
         orders = (self.plan.order * 4.0 ** np.arange(-1, 5)).tolist()
-        jumps = self._with_rest(self._jumps)
+        jumps = self._with_rest(self._jumps, turned=True)
         return [(order, jumps.moment_bound(order)) for order in orders]
 
     def bracket(self, x: float) -> Bound:
@@ -430,16 +439,16 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
 
 
 def delta(
-    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, symmetric: Transform | None = None
+    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, rest: Rest | None = None
 ) -> Bound:
     """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
-    guess = Guess(rows, symmetric)
+    guess = Guess(rows, rest)
     start = guess.plan(x, max(enclosure.lower, 1e-4 * enclosure.upper, 1e-280) * 1e-13, tolerance)
 
     def read(split: Split, enclosure: Bound, x: float) -> tuple[Bound, float]:
         return _narrower(enclosure, split.bracket(x), split), x
 
-    return _searched(guess, Split(rows, start, symmetric), enclosure, read, tolerance)
+    return _searched(guess, Split(rows, start, rest), enclosure, read, tolerance)
 
 
 def epsilon(
@@ -449,7 +458,7 @@ def epsilon(
     enclosure: Bound,
     *,
     tolerance: float,
-    symmetric: Transform | None = None,
+    rest: Rest | None = None,
 ) -> Bound:
     """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
 
@@ -461,7 +470,7 @@ def epsilon(
         tolerance: The wanted relative width.
         rest: As in `Split`.
     """
-    guess = Guess(rows, symmetric)
+    guess = Guess(rows, rest)
     x = guess.solve(math.log(least), max(enclosure.lower, 0.0), min(enclosure.upper, FARTHEST))
     _, order = guess.at(x)
     start = guess.plan(
@@ -477,7 +486,7 @@ def epsilon(
             enclosure = _narrower(enclosure, narrower, split)
         return enclosure, x
 
-    return _searched(guess, Split(rows, start, symmetric), enclosure, read, 10 * tolerance)
+    return _searched(guess, Split(rows, start, rest), enclosure, read, 10 * tolerance)
 
 
 @np.errstate(

@@ -28,6 +28,7 @@ from dpcompose.contour import Transform
 from dpcompose.guarantee import gaussian_profile
 from dpcompose.loss.base import Loss, alike, blocks, merged, sampled_profile
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
 from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
 from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
@@ -297,6 +298,10 @@ class SampledGaussianLoss(Loss):
     rate: float
     remove: bool
     ulps: int = 0
+
+    @property
+    def additive_noise(self) -> Noise:
+        return Noise(1 / self.noise, self.rate, self.remove, True, self.ulps + 1)
 
     @property
     def maximum(self) -> float:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Self
 
@@ -45,6 +45,7 @@ from dpcompose.contour import (
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
 from dpcompose.loss.base import Loss, alike, blocks
+from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import Enclosed, SampledLoss
 from dpcompose.numerics import (
@@ -576,6 +577,15 @@ class SampledLaplaceLoss(Loss):
         return SampledLoss(base, self.rate, self.remove, True), SampledLoss(
             base, self.rate, self.remove, False
         )
+
+    @property
+    def reverse(self) -> SampledLaplaceLoss:
+        return replace(self, remove=not self.remove)
+
+    @property
+    def additive_noise(self) -> Noise | None:
+        base = self.base.additive_noise
+        return base and replace(base, rate=self.rate, remove=self.remove, ulps=self.ulps)
 
     @property
     def maximum(self) -> float:

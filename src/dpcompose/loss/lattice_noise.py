@@ -14,11 +14,12 @@ Reference: [TrefethenWeideman2014, Theorem 5.1]
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose.numerics import Reals, U, log_mixed
 
@@ -117,6 +118,11 @@ class Noise:
         found: Reals = np.interp(np.linspace(0.0, most, math.ceil(most) + 1), count, x)
         return found
 
+    def under(self, places: Reals, cut: float) -> NDArray[np.bool_]:
+        """Which of the cells between these places are not above a cut, itself one of them or infinite."""
+        inner = places[1:] <= cut
+        return inner if self.gaussian else np.append(inner, [True, cut >= 1.0])
+
     def cells(self, places: Reals) -> Cells:
         """The cells between increasing places; those of Laplace noise with all that is beyond 0 and 1."""
         found = self._normal(places) if self.gaussian else self._laplace(places)
@@ -172,16 +178,16 @@ class Coarse:
         self.ends = noise.reach(log_tail)
         self.places = noise.places(*self.ends)
         cells = noise.cells(self.places)
-        self.log_mass, self.loss = (
-            np.log(np.maximum(cells.dominated, 1e-320)),
-            (cells.low + cells.high) / 2,
-        )
+        self.mass, self.loss = cells.dominated, (cells.low + cells.high) / 2
+        self.log_mass = np.log(np.maximum(self.mass, 1e-320))
 
-    @cached_property
-    def sorted(self) -> tuple[Reals, Reals]:
-        """log p and the losses, in order of the losses."""
-        order = np.argsort(self.loss)
-        return self.log_mass[order], self.loss[order]
+    def up_to(self, loss: float) -> Coarse:
+        """The same without what has larger losses."""
+        found, kept = copy(self), self.loss <= loss
+        found.mass, found.log_mass, found.loss = (
+            each[kept] for each in (self.mass, self.log_mass, self.loss)
+        )
+        return found
 
     def moments(self, orders: Reals) -> Reals:
         """K and its first two derivatives at each order, shape (3, n)."""
@@ -195,7 +201,8 @@ class Coarse:
 
     def heaviest(self, order: float, width: float) -> float:
         """The mean loss of the window of that width with the largest tilted mass."""
-        log_mass, loss = self.sorted
+        ranked = np.argsort(self.loss)
+        log_mass, loss = self.log_mass[ranked], self.loss[ranked]
         exponent = log_mass + order * loss
         summed = np.concatenate([[0.0], np.cumsum(np.exp(exponent - exponent.max()))])
         q = np.exp(log_mass - loss)

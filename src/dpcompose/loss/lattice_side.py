@@ -1,4 +1,4 @@
-"""Both ends of a composition of noises on a lattice of losses, in bounded time.
+"""One side of a composition of noises on a lattice of losses, in bounded time.
 
 A pair (P, Q) of measures has the profile h(a) = integral of (dP - a dQ)_+. That of two independent pairs is
 h(a) = E_R[h_1(a dS / dR)]: whatever is pointwise above h_1 stays above after composition, and below it below, whatever
@@ -25,31 +25,25 @@ Discretization, ICML 2022 (arXiv:2207.04381)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from campaigns.lattice.below import Groups
-from campaigns.lattice.cells import Cells
-from campaigns.lattice.plan import (
+from dpcompose.contour import kernel_peak
+from dpcompose.loss.lattice_below import Groups
+from dpcompose.loss.lattice_noise import Cells
+from dpcompose.loss.lattice_plan import (
     AWAY,
     DEPTH,
     Plan,
     Row,
     UnfitError,
-    planned,
-    rows_of,
     smallest,
 )
-from dpcompose.contour import kernel_peak
-from dpcompose.loss import Loss
 from dpcompose.numerics import Complexes, Reals, U
-from dpcompose.values import Bound, Certificate
 
-POINTS = 1 << 14
 _NARROW = 4.0
 """A sum with a standard deviation of so few steps is one atom below."""
 _HEAVY = 0.2
@@ -58,7 +52,7 @@ _NEAR = 2
 """So many steps from the offset on, masses may count as one atom with it."""
 _SLACK = 1e-9
 """So many steps a loss of a cell may lie beside a point."""
-_LEAST, _LONGEST = -700.0, 8
+_LONGEST = 8
 
 
 class Table(NamedTuple):
@@ -156,7 +150,8 @@ class Side:
     def _rounds(self, row: Row) -> list[tuple[Table, int]]:
         """The rounds of one noise on the lattice of the sum: tables, each so many times.
 
-        Below, those whose sum is hardly wider than a step may be left out.
+        Below, those whose sum is hardly wider than a step may be left out, unless some outcomes are left out: the others
+        alone are then no probabilities, and dropping them could make the profile larger.
         """
         variance = row.times * float(row.coarse.moments(np.array([self.order]))[2, 0])
         if self.upper or not math.sqrt(variance) < _NARROW * self.plan.step:
@@ -165,10 +160,11 @@ class Side:
         try:
             found = self._row(row, alone=True)
             scale = self.spent.log_scale - before.log_scale
-            if math.log(float(found[0][0].mass[0])) + scale > 0:
+            if row.cut < math.inf or math.log(float(found[0][0].mass[0])) + scale > 0:
                 return found
         except UnfitError:
-            pass
+            if row.cut < math.inf:
+                raise
         self.spent = before
         return []
 
@@ -229,8 +225,9 @@ class Side:
         low, high = row.coarse.ends
         inside = noise.loss(np.array([low, high]))
         extra = noise.place(losses[(losses > inside[0]) & (losses < inside[1])])
-        places = [row.coarse.places, extra[(extra > low) & (extra < high)]]
-        cells = noise.cells(np.unique(np.concatenate(places)))
+        extra = np.append(extra[(extra > low) & (extra < high)], min(max(row.cut, low), high))
+        places = np.unique(np.concatenate([row.coarse.places, extra]))
+        cells = noise.cells(places)[noise.under(places, row.cut)]
         # A loss is good to 64 U of itself, and to its weight times the error of m x.
         rounds = 64 + 8 * noise.scale * (max(abs(low), abs(high)) + noise.scale)
         largest = max(abs(ends[0]), abs(ends[1])) + step
@@ -278,6 +275,7 @@ class Side:
     def _below(self, cells: Cells, grid: Grid) -> tuple[Table, Cells, float]:
         """The groups around every point, from the quarters between points."""
         log_m, offset, step, first, last, moved = grid
+        offset = self._centered(cells, grid)
         quarter = np.floor(((cells.low + cells.high) / 2 - offset) / (step / 4) + 1e-9)
         kept = (quarter >= 4 * first) & (quarter < 4 * last)
         outside, cells, quarter = cells[~kept], cells[kept], quarter[kept].astype(np.int64)
@@ -291,9 +289,10 @@ class Side:
             mass, excess = float(cells.mass[heavy].sum()), float(cells.excess[heavy].sum())
             exact = math.log1p(excess / mass)
             offset = exact - 4 * U * abs(exact) if abs(exact - offset) < 0.01 * step else offset
-            if excess >= math.expm1(offset) * mass:
-                shrink = float(shrunk[heavy].min()) * (1 - 4 * U * len(cells.mass))
-                own[-first] = (mass + excess) * math.exp(order * offset - log_m) * shrink
+            shrink = float(shrunk[heavy].min()) * (1 - 4 * U * len(cells.mass))
+            at = -first if excess >= math.expm1(offset) * mass else -first - 1
+            place = offset + (at + first) * step
+            own[at] = (mass + excess) * math.exp(order * place - log_m) * shrink
             cells, quarter, shrunk = cells[~heavy], quarter[~heavy], shrunk[~heavy]
             middle = -first
         else:
@@ -318,6 +317,21 @@ class Side:
         shift = moved + _split_error(cells, together[place]) + 2 * float(relative.max(initial=0.0))
         rounding = (2 * near + 64) * U
         return Table(np.maximum(own, 0.0) * (1 - rounding), first, step, offset), outside, shift
+
+    def _centered(self, cells: Cells, grid: Grid) -> float:
+        """The offset, moved to the mean loss of the outcomes next to it where these are heavy."""
+        offset, width = grid.offset, grid.step / 2
+        for _ in range(20):
+            middle = (cells.low + cells.high) / 2 - offset
+            heavy = (middle >= -width) & (middle < width)
+            weight = float((cells.dominated[heavy]).sum())
+            if not weight * math.exp(self.order * offset - grid.log_m) > _HEAVY:
+                break
+            found = math.log1p(float(cells.excess[heavy].sum()) / float(cells.mass[heavy].sum()))
+            moved, offset = abs(found - offset), found
+            if moved < 1e-3 * grid.step:
+                break
+        return offset
 
     def _power(self, table: Table, count: int) -> int:
         """The largest power of two, at most `count`, that the lattice holds."""
@@ -502,18 +516,19 @@ class Side:
             min(share * side, 1.0) * math.expm1(float(self.losses[at + 1] - self.losses[at]))
         )
 
-    def mass(self, value: float) -> float:
-        """The end of delta at `value`."""
-        x = value - self.shift if self.upper else value + self.shift
-        at = int(np.searchsorted(self.losses, x, side="right")) - 1
-        if not 0 <= at < len(self.losses) - 1:
-            return 1.0 if self.upper else 0.0
-        share = math.expm1(x - float(self.losses[at])) / math.expm1(
-            float(self.losses[at + 1] - self.losses[at])
-        )
-        one, two = (math.exp(min(float(self.level[at + k]), 0.0)) for k in (0, 1))
-        found = one + (two - one) * min(max(share, 0.0), 1.0)
-        return found * (1 + 1e-12) if self.upper else found * (1 - 1e-12)
+    def profile(self, values: Reals) -> Reals:
+        """The end of delta at each value."""
+        x, losses = values - self.shift if self.upper else values + self.shift, self.losses
+        at = np.clip(np.searchsorted(losses, x, side="right") - 1, 0, len(losses) - 2)
+        share = np.expm1(x - losses[at]) / np.expm1(losses[at + 1] - losses[at])
+        one, two = (np.exp(np.minimum(self.level[at + k], 0.0)) for k in (0, 1))
+        found = one + (two - one) * np.clip(share, 0.0, 1.0)
+        if self.upper:
+            # To the right of the lattice there is only what was left out.
+            fallen = np.exp(self.level[-1] - self.order * (x - losses[-1])) + self.spent.plain
+            found = np.where(x > losses[-1], np.minimum(fallen, found), found)
+            return np.where(x < losses[0], 1.0, found * (1 + 1e-12))
+        return np.where(x >= losses[-1], 0.0, found * (1 - 1e-12))
 
 
 def _faded(numbers: Reals, rate: float) -> Reals:
@@ -535,55 +550,3 @@ def _split_error(cells: Cells, together: NDArray[np.intp]) -> float:
 def _power_of(found: Complexes, times: int) -> Complexes:
     """found^times; 0 where it is 0."""
     return np.exp(times * np.log(np.where(found == 0, 1e-300, found)))
-
-
-@np.errstate(all="ignore")
-def epsilon(
-    group: Sequence[tuple[Loss, int]],
-    least: float,
-    most: float,
-    *,
-    points: int = POINTS,
-) -> Bound:
-    """An enclosure of the epsilon at every delta between two.
-
-    Args:
-        group: The losses, with their counts, such that `fits`.
-        least: The smallest delta, > 0.
-        most: The largest.
-        points: How many points a lattice has.
-    """
-    log_masses = [math.log(each) for each in (most, least)]
-    plan = planned(rows_of(group, log_masses[1]), log_masses[1], None, points)
-
-    def read(side: Side) -> float:
-        log_mass = log_masses[side.upper]
-        moved = 4 * U * (1 + abs(log_mass))
-        return side.point(log_mass - moved if side.upper else log_mass + moved)
-
-    return _enclosed(plan, read, math.inf)
-
-
-@np.errstate(all="ignore")
-def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = POINTS) -> Bound:
-    """An enclosure of delta at an epsilon > 0; arguments as in `bounds`."""
-    rough = planned(rows_of(group, _LEAST), _LEAST, epsilon, points)
-    plan = rough and planned(rows_of(group, rough.log_mass - 5), rough.log_mass, epsilon, points)
-    return _enclosed(plan, lambda side: side.mass(epsilon), 1.0)
-
-
-def _enclosed(plan: Plan | None, read: Callable[[Side], float], most: float) -> Bound:
-    """The ends from both sides, 0 and `most` where one has none."""
-    ends = [0.0, most]
-    for upper in (False, True) if plan is not None else ():
-        assert plan is not None
-        try:
-            end = read(Side(plan, upper=upper))
-        except (UnfitError, OverflowError, ZeroDivisionError, ValueError):
-            continue
-        if end == end:
-            ends[upper] = min(max(end, 0.0), most)
-    low, high = ends
-    low = low if low <= high else 0.0  # what contradicts the upper end is left out
-    points = 0 if plan is None else plan.points
-    return Bound(low, high, Certificate(f"lattice of {points} losses"))

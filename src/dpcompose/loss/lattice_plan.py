@@ -9,12 +9,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from campaigns.lattice.cells import Coarse, Noise
-from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss
+from dpcompose.loss.base import Loss
+from dpcompose.loss.lattice_noise import Coarse, Noise
 from dpcompose.numerics import Reals
 
 DEPTH = 30.0
@@ -23,6 +23,8 @@ AWAY = 2.0 ** np.arange(-14.0, 5.0)
 """Distances of orders, in units of the inverse deviation, at which tails are bounded."""
 _FINE = 256
 """A round's standard deviation in steps of its own lattice, where that holds it."""
+LEAST = -700.0
+"""log of the least delta."""
 _MOST_PARTS = 12
 _STEEPEST = 40.0
 """The largest distance of two means, in units of the noise."""
@@ -33,43 +35,40 @@ class UnfitError(Exception):
 
 
 class Row(NamedTuple):
-    """Rounds of one noise: as large as it may be, and as small; cells hold all but e^log_tail at either end."""
+    """Rounds of one noise: as large as it may be, and as small; cells hold all but e^log_tail at either end.
+
+    Outcomes above the place `cut` are left out.
+    """
 
     above: Noise
     below: Noise
     times: int
     log_tail: float
     coarse: Coarse
+    cut: float = math.inf
 
-
-def noise_of(loss: Any) -> Noise | None:
-    """The Gaussian or Laplace noise whose loss this is, sampled or not; None if it is another's."""
-    match loss:
-        case GaussianLoss():
-            return Noise(loss.mu, 1.0, True, True, loss.ulps)
-        case SampledGaussianLoss():
-            return Noise(1 / loss.noise, loss.rate, loss.remove, True, loss.ulps + 1)
-        case LaplaceLoss():
-            return Noise(loss.epsilon, 1.0, True, False, loss.ulps)
-        case _ if isinstance(getattr(loss, "base", None), LaplaceLoss):
-            return Noise(loss.epsilon, loss.rate, loss.remove, False, loss.ulps)
-        case _:
-            return None
+    def up_to(self, loss: float) -> Row:
+        """The rounds without losses above that one; those in the other order, whose losses are small, with all."""
+        if not self.above.remove or float(self.coarse.loss.max()) <= loss:
+            return self
+        return self._replace(
+            coarse=self.coarse.up_to(loss), cut=float(self.above.place(np.array([loss]))[0])
+        )
 
 
 def fits(group: Sequence[tuple[Loss, int]]) -> bool:
     """Whether there are few losses, each of noise that a lattice may hold."""
-    noises = [noise_of(loss) for loss, _ in group]
-    return 0 < len(group) <= _MOST_PARTS and all(
-        noise is not None and noise.scale <= _STEEPEST for noise in noises
-    )
+    if not 0 < len(group) <= _MOST_PARTS:
+        return False
+    noises = [loss.additive_noise for loss, _ in group]
+    return all(noise is not None and noise.scale <= _STEEPEST for noise in noises)
 
 
 def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Row]:
     """The rounds of a sum, about whose tail of mass e^log_mass is asked."""
     found: list[Row] = []
     for loss, times in group:
-        noise = noise_of(loss)
+        noise = loss.additive_noise
         assert noise is not None
         tail = log_mass - DEPTH - math.log(times)
         above, below = noise.moved(1), noise.moved(-1)
