@@ -23,7 +23,7 @@ from dpcompose.composition import (
     one_of,
 )
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
-from dpcompose.experiment.adversaries import Adversary
+from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Limits, Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Rules, States
@@ -61,13 +61,17 @@ class Certified:
         Raises:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
-        found = self.rounds.delta(epsilon=epsilon, **self._game(options))
-        return _promised(self.filter, found, lambda filter: _delta_at(filter, epsilon))
+        rounds = self.rounds.delta(epsilon=epsilon, **self._game(options))
+        if self.filter is None:
+            return rounds
+        return self._smaller(rounds, _delta_at(self.filter, epsilon))
 
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
-        found = self.rounds.epsilon(delta=delta, **self._game(options))
-        return _promised(self.filter, found, lambda filter: filter.epsilon_at(delta=delta))
+        rounds = self.rounds.epsilon(delta=delta, **self._game(options))
+        if self.filter is None:
+            return rounds
+        return self._smaller(rounds, self.filter.epsilon_at(delta=delta))
 
     def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -82,12 +86,8 @@ class Certified:
         if self.filter is None:
             return rows
         total = self.filter.total(1, delta=delta)
-        own = Comparison(
-            f"{self.filter.kind} filter, {total.theorem}",
-            total.reference,
-            total.epsilon,
-            "upper bound",
-        )
+        name = f"{self.filter.kind} filter, {total.theorem}"
+        own = Comparison(name, total.reference, total.epsilon, "upper bound")
         # Nobody may reach what the rounds would allow without it.
         others = (
             replace(row, kind="upper bound", lower=None) if row.kind == "certified" else row
@@ -95,22 +95,18 @@ class Certified:
         )
         return tuple(sorted((own, *others), key=lambda row: (row.kind == "estimate", row.epsilon)))
 
+    def _smaller(self, rounds: Bound, promise: float) -> Bound:
+        """The smaller upper end of both, and no lower one: nobody may reach what the rounds would allow."""
+        if rounds.upper <= promise or self.filter is None:
+            return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
+        return Bound(0.0, promise, Certificate(f"the promise of the {self.filter.kind} filter"))
+
     def _game(self, options: Options) -> dict[str, Any]:
         game: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
         for name, own in game.items():
             if options.get(name) is not None and options.get(name) is not own:
                 raise DomainError(name, options.get(name), f"{own}, that of the game", _REMEDY)
         return {**options, **game}
-
-
-def _promised(filter: Filter | None, rounds: Bound, says: Callable[[Filter], float]) -> Bound:
-    """The certificate under a filter: the smaller upper end, and no lower one; without one that of the rounds."""
-    if filter is None:
-        return rounds
-    promise = says(filter)
-    if rounds.upper <= promise:
-        return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
-    return Bound(0.0, promise, Certificate(f"the promise of the {filter.kind} filter"))
 
 
 def _delta_at(filter: Filter, epsilon: float) -> float:
@@ -122,11 +118,8 @@ def _delta_at(filter: Filter, epsilon: float) -> float:
         return 0.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (
-            (low, middle)
-            if filter.epsilon_at(delta=math.exp(middle)) <= epsilon
-            else (middle, high)
-        )
+        is_enough = filter.epsilon_at(delta=math.exp(middle)) <= epsilon
+        low, high = (low, middle) if is_enough else (middle, high)
     return math.exp(high)
 
 
@@ -187,10 +180,7 @@ class Experiment:
             raise DomainError(
                 "charged_delta", self.charged_delta, "None, as there is no filter to charge it"
             )
-        if not isinstance(self.adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "adversary", self.adversary, "an adversary, with `first` and `choose`"
-            )
+        require_adversary(self.adversary)
         family = tuple(self.family) if isinstance(self.family, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
         if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("family", self.family, "a list of at least one mechanism")
@@ -321,7 +311,9 @@ class Experiment:
 
         Of each the first transcript, the seed of its coins, the answers so far as somebody asked, and the losses.
         """
-        _playable(world, rng)
+        check.member("world", world, World)
+        accepted = "a numpy.random.Generator, such as numpy.random.default_rng(1)"
+        check.kind("rng", rng, np.random.Generator, accepted)
         root = int(rng.integers(2**63))
         # A block of many rounds has fewer transcripts, so that it needs no more memory.
         size = min(BLOCK, count, -(-MOST_PLAYED // self.rounds))
@@ -356,14 +348,6 @@ def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
     if not check.count(name, value, least=1) <= most:
         raise DomainError(name, value, f"an integer from 1 to {most}")
     return int(value)
-
-
-def _playable(world: Any, rng: Any) -> None:
-    check.member("world", world, World)
-    if not isinstance(rng, np.random.Generator):
-        raise DomainError(
-            "rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)"
-        )
 
 
 # The measured, the exact and the certified delta of one experiment, over epsilon.

@@ -18,17 +18,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcompose import check
-from dpcompose.errors import DomainError, RefusedRoundError
-from dpcompose.experiment.adversaries import Adversary
+from dpcompose.errors import DomainError
+from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.round import STOPPED, Query, reason_of
-from dpcompose.experiment.solved import opened
+from dpcompose.experiment.round import STOPPED, Query, Round
+from dpcompose.experiment.solved import chosen, opened
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 #
@@ -193,29 +194,23 @@ class Views:
         """
         if not self.coins:
             raise DomainError("coins", self.coins, "the seeds that `play` keeps")
-        if not isinstance(adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adversary", adversary, "an adversary, with `first` and `choose`")
+        require_adversary(adversary)
         places, which = dict[Query, int](), np.full(self.answers.shape, STOPPED)
+
+        def numbered(proposal: Round) -> Any:
+            listed = [places.setdefault(query, len(places)) for query in proposal.queries]
+            # The place -1, of whoever asks nothing, is that of the last.
+            return np.array([*listed, STOPPED])[0 if proposal.which is None else proposal.which]
+
         ends = [*list(self.coins)[1:], len(self.loss)]
         for (start, seed), end in zip(self.coins.items(), ends, strict=True):
-            state, answers, asked = (
-                opened(adversary, coins_of(seed)),
-                self.answers[:, start:end],
-                which[:, start:end],
-            )
-            for number in range(len(answers)):
-                sealed = answers[:number].view()
-                sealed.flags.writeable = False
-                try:
-                    state, chosen = adversary.choose(state, sealed)
-                except Exception as error:
-                    raise RefusedRoundError(number + 1, reason_of(error)) from error
-                if chosen is None:
+            state = opened(adversary, coins_of(seed))
+            for number in range(len(which)):
+                seen = self.answers[:number, start:end]
+                state, numbers = chosen(adversary, state, seen, numbered)
+                if numbers is None:
                     break
-                known = np.array(
-                    [STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)]
-                )
-                asked[number] = known[1 if chosen.which is None else chosen.which + 1]
+                which[number, start:end] = numbers
         return Questions(tuple(places), which)
 
 

@@ -133,8 +133,7 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
         DomainError: If the one is no mechanism, or the other no Adjacency.
         UnsupportedError: If the mechanism has several coordinates.
     """
-    if not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("mechanism", mechanism, "a mechanism, such as Laplace(2.0)")
+    check.kind("mechanism", mechanism, Composable, "a mechanism, such as Laplace(2.0)")
     other = _OTHER[check.member("adjacency", adjacency, Adjacency)]
     return Query(mechanism, ("Bob",), other, Holds("Bob", reach_of(mechanism, adjacency)))
 
@@ -355,9 +354,7 @@ def checked(proposed: Any, places: Places, rules: Rules) -> Groups:
         DomainError: If it is no round, or asks what it may not.
         UnsupportedError: If there is no sampler for a mechanism.
     """
-    if not isinstance(proposed, Round):
-        raise DomainError("round", proposed, "a Round, or None to stop")
-    queries = proposed.queries
+    queries = check.kind("round", proposed, Round, "a Round, or None to stop").queries
     if not (
         isinstance(queries, tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
         and queries
