@@ -217,12 +217,12 @@ class Budget(Filter):
         Raises:
             DomainError: If no theorem grants anything.
         """
-        self.guarantee()
+        state = super().start(adjacency=adjacency)
         if self.epsilon is not None and not any(each.cap > 0 for each in self.parts):
             raise DomainError(
                 "epsilon and delta", (self.epsilon, self.delta), "a budget that grants something"
             )
-        return super().start(adjacency=adjacency)
+        return state
 
     def guarantee(self) -> Guarantee:
         """The largest epsilon of the theorems, each at its share; delta is the reserve and all shares.

@@ -266,8 +266,13 @@ class Filter(Exactly, Opens, ABC):
         return math.ceil(10**4 * (needed - before)) / 100, math.floor(10**4 * (1 - before)) / 100
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
-        """The state before any charge, under an adjacency that all charges share."""
+        """The state before any charge, under an adjacency that all charges share, once a guarantee is certain.
+
+        Raises:
+            DomainError: If there is none.
+        """
         check.member("adjacency", adjacency, Adjacency)
+        self.guarantee()
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
     def step(

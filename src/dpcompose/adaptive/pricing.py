@@ -247,13 +247,13 @@ def remainder(
 
 def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
     """The mechanism itself, without a delta; None if it has no price so."""
-    epsilon = _unless_refused(lambda: known_pure(mechanism, adjacency=adjacency))
-    concentrated = _unless_refused(lambda: known_rho(mechanism, adjacency=adjacency))
+    epsilon = unless_refused(lambda: known_pure(mechanism, adjacency=adjacency))
+    concentrated = unless_refused(lambda: known_rho(mechanism, adjacency=adjacency))
     rho = None if concentrated is None or concentrated[1] > 0 else concentrated[0]
-    square = _unless_refused(lambda: mu_squared(mechanism, adjacency=adjacency))
+    square = unless_refused(lambda: mu_squared(mechanism, adjacency=adjacency))
 
     def divergence(order: float) -> Fraction | None:
-        found = _unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
+        found = unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
         return _smallest(found, None if rho is None else _product(rho, order))
 
     if epsilon is None and rho is None and square is None and divergence(2.0) is None:
@@ -296,7 +296,8 @@ def _product(rho: Fraction, order: float) -> Fraction:
     return rho * Fraction(order)
 
 
-def _unless_refused(question: Callable[[], Answer]) -> Answer | None:
+def unless_refused(question: Callable[[], Answer]) -> Answer | None:
+    """The answer to a question about a price; None where it is refused."""
     try:
         return question()
     except UnsupportedError:
