@@ -245,3 +245,18 @@ def test_a_theorem_without_a_delta_promises_nothing(
     """It was said of "parts", which is no argument."""
     with pytest.raises(DomainError, match=r"^delta and reserve .*promises nothing"):
         Budget(1.0, delta, only=only, reserve=reserve)
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_theorem_that_is_passed_over_in_a_reading_would_not_have_given_it(below: bool) -> None:
+    part = next(each for each in Budget(1, 1e-6).parts if each.name == "gaussian")
+    rng, passed_over = np.random.default_rng(5), 0
+    for _ in range(400):
+        epsilon, delta = float(np.exp(rng.uniform(-9, 6))), float(np.exp(rng.uniform(-60, -0.1)))
+        spent = Fraction(float(np.exp(rng.uniform(-25, 8))))
+        exact_epsilon = part.epsilon_of(spent, delta)
+        close = Fraction(exact_epsilon) if exact_epsilon > 0 and rng.random() < 0.3 else epsilon
+        if part.is_surely(below, float(close), spent, delta):
+            passed_over += 1
+            assert (exact_epsilon < close) if below else (exact_epsilon > close)
+    assert passed_over > 50

@@ -156,6 +156,10 @@ class Theorem(Exactly, ABC):
         """The epsilon at a delta that this sum allows."""
         return replace(self, limit=self.limit_of(spent), reserve=reserve).epsilon(delta)
 
+    def is_surely(self, below: bool, epsilon: float, spent: Fraction, delta: float) -> bool:
+        """Whether the epsilon of this sum is below another one, or else above it, so clearly that it need not be computed."""
+        return False
+
     def limit_of(self, spent: Fraction) -> float | Fraction:
         """The limit of this sum, rounded up."""
         return spent
@@ -502,6 +506,17 @@ class Gaussian(Theorem):
         while Fraction(root) ** 2 < spent:
             root = up(root)
         return root
+
+    def is_surely(self, below: bool, epsilon: float, spent: Fraction, delta: float) -> bool:
+        """By the delta at epsilon, from two tails of the normal distribution: what is exact needs scipy."""
+        mu = self.limit_of(spent)
+        if not (0.0 < epsilon < 700.0 and mu > 0.0):
+            return False
+        near, far = ((epsilon / mu + side * mu / 2.0) * math.sqrt(0.5) for side in (-1, 1))
+        larger, smaller = math.erfc(near) / 2.0, math.exp(epsilon) * math.erfc(far) / 2.0
+        # A billionth is far more than what these tails err.
+        excess, error = larger - smaller - delta, 1e-9 * (larger + smaller)
+        return excess < -error if below else excess > error
 
     def guarantee(self) -> GaussianTradeoff:
         from dpcompose.guarantee import GaussianTradeoff  # it needs scipy
