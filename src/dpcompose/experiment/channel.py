@@ -347,35 +347,24 @@ def _gaussian_table(sigma: float) -> tuple[Reals, Reals]:
     return values, np.cumsum(mass / np.sum(mass))[:-1]
 
 
-@singledispatch
 def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
     """The largest distance of the two values of the statistic; 1 where the mechanism has no unit of its own.
 
     Raises:
         UnsupportedError: If the mechanism has several coordinates.
     """
-    return 1.0
-
-
-@reach_of.register(Laplace)
-@reach_of.register(Gaussian)
-def _(mechanism: Laplace | Gaussian, adjacency: Adjacency) -> float:
-    return mechanism.sensitivity_under(adjacency)
-
-
-@reach_of.register(DiscreteLaplace)
-@reach_of.register(DiscreteGaussian)
-def _(mechanism: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> float:
-    doubled = adjacency is Adjacency.REPLACE and mechanism.replace is None
-    change = mechanism.shift if adjacency is not Adjacency.REPLACE or doubled else mechanism.replace
-    if isinstance(change, tuple) or change is None:
-        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
-    return float(abs(change) * (2 if doubled else 1))
-
-
-@reach_of.register
-def _(mechanism: Sampled, adjacency: Adjacency) -> float:
-    return reach_of(mechanism.base.parts[0][0], adjacency) if mechanism.base.count == 1 else 1.0
+    match mechanism:
+        case Laplace() | Gaussian():
+            return mechanism.sensitivity_under(adjacency)
+        case DiscreteLaplace() | DiscreteGaussian():
+            change = mechanism._change_under(adjacency)  # pyright: ignore[reportPrivateUsage]
+            if isinstance(change, tuple):
+                raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+            return float(abs(change))
+        case Sampled() if mechanism.base.count == 1:
+            return reach_of(mechanism.base.parts[0][0], adjacency)
+        case _:
+            return 1.0
 
 
 @channel_of.register
