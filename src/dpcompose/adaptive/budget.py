@@ -267,16 +267,15 @@ class Budget(Filter):
                 return None if own is None else 0.0
             reserve = lost if self.theorem.charges_delta else _ZERO
             return self.theorem.epsilon_of(own, delta, reserve=reserve)
-        known: list[float] = []
-        best = max if left else min
-        for each in self.parts:
-            amount, at = amounts.get(each.currency), rounded_down(each.portion)
-            if amount is None or (known and each.is_surely(left, best(known), amount, at)):
-                continue
-            known.append(each.epsilon_of(amount, at) if amount else 0.0)
-            if math.isinf(known[-1]):
-                known.pop()
-        return best(known, default=None)
+        known = [
+            each.epsilon_of(amounts[each.currency], rounded_down(each.portion))
+            if amounts[each.currency]
+            else 0.0
+            for each in self.parts
+            if each.currency in amounts
+        ]
+        known = [each for each in known if not math.isinf(each)]
+        return (max if left else min)(known, default=None)
 
     def _price(
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
