@@ -91,18 +91,18 @@ def open_probability(name: str, value: Any) -> float:
     return number
 
 
-def count(name: str, value: Any, *, least: int = 0) -> int:
-    """Return `value` as an integer of at least `least`; raises a DomainError if it is none, or a
+def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """Return `value` as an integer from `least` to `most`; raises a DomainError if it is none, or a
     bool.
     """
-    if type(value) is int and value >= least:  # nearly always, and much faster to tell
+    highest = math.inf if most is None else most
+    if type(value) is int and least <= value <= highest:  # nearly always, and much faster to tell
         return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise DomainError(name, value, f"an integer >= {least}")
-    number = int(value)
-    if not number >= least:
-        raise DomainError(name, value, f"an integer >= {least}")
-    return number
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not (is_integer and least <= int(value) <= highest):
+        domain = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+        raise DomainError(name, value, domain)
+    return int(value)
 
 
 def times(value: Any, *, least: int = 0) -> int:

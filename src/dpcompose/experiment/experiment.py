@@ -28,6 +28,7 @@ from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Limits, Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Rules, States
 from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
+from dpcompose.numerics import largest
 from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
@@ -111,19 +112,17 @@ class Certified:
 
 def _delta_at(filter: Filter, epsilon: float) -> float:
     """About the least delta, never below it, at which the filter promises epsilon; at most 1."""
-    low, high = math.log(5e-324), 0.0
-    if not filter.epsilon_at(delta=1.0) <= epsilon:
+
+    def within(exponent: float) -> bool:
+        return filter.epsilon_at(delta=math.exp(-exponent)) <= epsilon
+
+    if not within(0.0):
         return 1.0
-    if filter.epsilon_at(delta=0.0) <= epsilon:
+    if within(math.inf):
         return 0.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        is_enough = filter.epsilon_at(delta=math.exp(middle)) <= epsilon
-        low, high = (low, middle) if is_enough else (middle, high)
-    return math.exp(high)
+    return math.exp(-largest(within, low=0.0, high=-math.log(5e-324)))
 
 
-BISECTIONS = 60
 BLOCK = 1 << 13
 """Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
 MOST_ROUNDS, MOST_TRANSCRIPTS = 10**6, 10**12
@@ -185,7 +184,9 @@ class Experiment:
         if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("family", self.family, "a list of at least one mechanism")
         object.__setattr__(self, "family", family)
-        object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
+        object.__setattr__(
+            self, "rounds", check.count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
+        )
         object.__setattr__(self, "adjacency", check.named("adjacency", self.adjacency, Adjacency))
         object.__setattr__(
             self, "orientation", check.named("orientation", self.orientation, Orientation)
@@ -224,7 +225,7 @@ class Experiment:
         Raises:
             RefusedRoundError: If the adversary asks what it may not, or fails: with the round's number and the reason.
         """
-        count = _number("transcripts", transcripts)
+        count = check.count("transcripts", transcripts, least=1, most=MOST_TRANSCRIPTS)
         if not count * self.rounds <= MOST_ANSWERS:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
             raise DomainError(
@@ -261,7 +262,7 @@ class Experiment:
             DomainError: If a number is outside its domain.
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
-        count = _number("transcripts", transcripts)
+        count = check.count("transcripts", transcripts, least=1, most=MOST_TRANSCRIPTS)
         failure, shares = (
             check.open_probability("failure", failure),
             check.count("shares", shares, least=1),
@@ -342,12 +343,6 @@ class Experiment:
             answer(groups, world, noise, answers[number], loss, spare)
             places = groups.places
         return answers, loss
-
-
-def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
-    if not check.count(name, value, least=1) <= most:
-        raise DomainError(name, value, f"an integer from 1 to {most}")
-    return int(value)
 
 
 # The measured, the exact and the certified delta of one experiment, over epsilon.

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcompose import check
+from dpcompose.composition import entries_of
 from dpcompose.errors import DomainError
 from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
@@ -273,7 +274,7 @@ class Measured:
 
         Reference: [David1981, Section 2.1]
         """
-        points = _numbers("epsilons", epsilons, "finite numbers")
+        points = entries_of("epsilons", epsilons, check.finite)
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))
@@ -295,9 +296,7 @@ class Measured:
         Raises:
             DomainError: If one is not in [0, 1].
         """
-        asked = _numbers("deltas", deltas, "probabilities, in [0, 1]")
-        if not np.all((asked >= 0) & (asked <= 1)):
-            raise DomainError("deltas", deltas, "probabilities, in [0, 1]")
+        asked = entries_of("deltas", deltas, check.probability)
         end = 2.0**LARGEST
         low, middle = np.zeros((2, 3, *asked.shape))
         high = np.full_like(low, end)
@@ -315,8 +314,7 @@ class Measured:
         Args:
             bins: The number of bins, at most 10^6.
         """
-        if not check.count("bins", bins, least=1) <= MOST_BINS:
-            raise DomainError("bins", bins, f"an integer from 1 to {MOST_BINS}")
+        check.count("bins", bins, least=1, most=MOST_BINS)
         mirrored = Tally(self.one.counts[::-1], self.one.weights[::-1])
         inside = np.flatnonzero((self.zero.counts + mirrored.counts)[1:-1]) + 1
         low, high = (EDGES[inside[0]], EDGES[inside[-1] + 1]) if len(inside) else (-1.0, 1.0)
@@ -349,16 +347,6 @@ class Measured:
             else [1.0]
         )
         return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
-
-
-def _numbers(name: str, values: ArrayLike, expected: str) -> Reals:
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except Exception:  # whatever the object raises that is asked for its number
-        raise DomainError(name, values, expected) from None
-    if not np.all(np.isfinite(found)):
-        raise DomainError(name, values, expected)
-    return found
 
 
 @dataclass(frozen=True)
