@@ -84,8 +84,7 @@ def read(name: str, text: Any) -> float | Fraction:
 
 def mapping(description: Any) -> Mapping[str, Any]:
     """`description`, if it is a mapping."""
-    stated = check.kind("description", description, Mapping, "a mapping")
-    return cast("Mapping[str, Any]", stated)
+    return cast(Any, check.kind("description", description, Mapping, "a mapping"))
 
 
 def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:
