@@ -101,10 +101,8 @@ class MenuFilter(Filter):
         object.__setattr__(self, "menu", menu)
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        weights, states = (
-            _counts("weights", [self.weights], len(menu)),
-            _counts("states", self.states, len(menu)),
-        )
+        weights = _counts("weights", [self.weights], len(menu))
+        states = _counts("states", self.states, len(menu))
         if bool(states) == bool(self.weights or self.budget):
             raise DomainError(
                 "states", self.states, "counts of the members, or else weights, or else a budget"
