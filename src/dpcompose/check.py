@@ -8,8 +8,9 @@ import math
 import numbers
 import re
 import unicodedata
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpcompose.errors import DomainError
 
@@ -189,6 +190,16 @@ def kind(name: str, value: Any, of: type[Kind], accepted: str, remedy: str = "")
     if not isinstance(value, of):
         raise DomainError(name, value, accepted, remedy)
     return value
+
+
+def several(name: str, values: Any, of: type[Kind], accepted: str) -> tuple[Kind, ...]:
+    """Return `values` as a tuple if they are at least one instance of the class `of`; else raise a
+    DomainError with `accepted`.
+    """
+    listed = tuple(cast("Iterable[Any]", values)) if isinstance(values, Iterable) else ()
+    if not (listed and all(isinstance(each, of) for each in listed)):
+        raise DomainError(name, values, accepted)
+    return listed
 
 
 def member(name: str, value: Any, of: type[Member]) -> Member:

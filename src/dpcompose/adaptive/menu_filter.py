@@ -505,10 +505,8 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
             f"from 1 to {MOST_MEMBERS}",
             "Declare fewer, larger ones",
         )
-    for each in listed:
-        if not isinstance(each, Composable):
-            raise DomainError("menu", each, "mechanisms and compositions alone")
-    members = tuple([compose(each) for each in listed])
+    accepted = "mechanisms and compositions alone"
+    members = tuple([compose(check.kind("menu", each, Composable, accepted)) for each in listed])
     for index, member in enumerate(members):
         if member in members[:index]:
             raise DomainError("menu", member, "different mechanisms; it is there twice", _NO_GAIN)

@@ -180,9 +180,8 @@ class Experiment:
                 "charged_delta", self.charged_delta, "None, as there is no filter to charge it"
             )
         require_adversary(self.adversary)
-        family = tuple(self.family) if isinstance(self.family, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("family", self.family, "a list of at least one mechanism")
+        accepted = "a list of at least one mechanism"
+        family = check.several("family", self.family, Composable, accepted)
         object.__setattr__(self, "family", family)
         object.__setattr__(
             self, "rounds", check.count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
