@@ -43,6 +43,7 @@ RUNS: dict[str, tuple[list[str], float | None]] = {
     "dpcompose --version": ([*COMMAND, "--version"], 8),
     "dpcompose ledger show": ([*COMMAND, "ledger", "show"], 25),
     "dpcompose ledger show BUDGET": ([*COMMAND, "ledger", "show", "fresh"], 25),
+    "dpcompose ledger show CHARGED": ([*COMMAND, "ledger", "show", "spent"], 25),
     "dpcompose ledger log": ([*COMMAND, "ledger", "log", "city"], 25),
     "dpcompose ledger charge AMOUNTS": (
         [*COMMAND, "ledger", "charge", "city", "--cost", "epsilon=0.001", "--key", "KEY"],
@@ -64,6 +65,8 @@ SET_UP = [
     "ledger scope city --cap epsilon=1000",
     "ledger scope budget --filter concentrated --parameter rho=1000 --parameter delta=0",
     "ledger scope fresh --epsilon 1 --delta 1e-6",
+    "ledger scope spent --epsilon 1 --delta 1e-6",
+    "ledger charge spent single.toml --key first",
 ]
 
 

@@ -8,8 +8,9 @@ import math
 import numbers
 import re
 import unicodedata
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpcompose.errors import DomainError
 
@@ -91,18 +92,18 @@ def open_probability(name: str, value: Any) -> float:
     return number
 
 
-def count(name: str, value: Any, *, least: int = 0) -> int:
-    """Return `value` as an integer of at least `least`; raises a DomainError if it is none, or a
+def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """Return `value` as an integer from `least` to `most`; raises a DomainError if it is none, or a
     bool.
     """
-    if type(value) is int and value >= least:  # nearly always, and much faster to tell
+    highest = math.inf if most is None else most
+    if type(value) is int and least <= value <= highest:  # nearly always, and much faster to tell
         return value
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise DomainError(name, value, f"an integer >= {least}")
-    number = int(value)
-    if not number >= least:
-        raise DomainError(name, value, f"an integer >= {least}")
-    return number
+    is_integer = not isinstance(value, bool) and isinstance(value, numbers.Integral)
+    if not (is_integer and least <= int(value) <= highest):
+        domain = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+        raise DomainError(name, value, domain)
+    return int(value)
 
 
 def times(value: Any, *, least: int = 0) -> int:
@@ -189,6 +190,16 @@ def kind(name: str, value: Any, of: type[Kind], accepted: str, remedy: str = "")
     if not isinstance(value, of):
         raise DomainError(name, value, accepted, remedy)
     return value
+
+
+def several(name: str, values: Any, of: type[Kind], accepted: str) -> tuple[Kind, ...]:
+    """Return `values` as a tuple if they are at least one instance of the class `of`; else raise a
+    DomainError with `accepted`.
+    """
+    listed = tuple(cast("Iterable[Any]", values)) if isinstance(values, Iterable) else ()
+    if not (listed and all(isinstance(each, of) for each in listed)):
+        raise DomainError(name, values, accepted)
+    return listed
 
 
 def member(name: str, value: Any, of: type[Member]) -> Member:

@@ -113,7 +113,7 @@ class PlanError(DPComposeError, ValueError):
             expected,
         )
         place = ": ".join(printable(part) for part in (file, table, key) if part)
-        shown = "" if value is None else f" = {_shown(value)}"
+        shown = "" if value is None else f" = {brief(value)}"
         super().__init__(f"{place}{shown}: expected {expected}")
 
 
@@ -358,7 +358,7 @@ class KeyReusedError(LedgerError):
     def __init__(self, key: str, scope: str) -> None:
         self.key, self.scope = key, scope
         super().__init__(
-            f"key = {_shown(key)}: used before below {scope!r}, for another request. Choose a new key"
+            f"key = {brief(key)}: used before below {scope!r}, for another request. Choose a new key"
         )
 
 
@@ -438,26 +438,26 @@ def printable(text: str) -> str:
 
 def stated(name: str, value: Any) -> str:
     """The text "name = value", or "name is missing" if `value` is None."""
-    return f"{name} is missing" if value is None else f"{name} = {_shown(value)}"
+    return f"{name} is missing" if value is None else f"{name} = {brief(value)}"
 
 
 def few_digits(amount: Any, *, up: bool) -> str:
     """`amount` to six digits, rounded up if `up`, else down; text without a number is unchanged."""
     from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+    from fractions import Fraction
 
+    context = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     try:
-        exact = Decimal(str(amount))
-        rounded = (
-            Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-            .create_decimal(exact)
-            .normalize()
-        )
+        is_ratio = isinstance(amount, Fraction)
+        top, bottom = amount.as_integer_ratio() if is_ratio else (Decimal(str(amount)), 1)
+        rounded = context.divide(Decimal(top), Decimal(bottom)).normalize()
     except ArithmeticError:
         return str(amount)
     return f"{rounded:f}" if rounded == 0 or -5 < rounded.adjusted() < 7 else f"{rounded:e}"
 
 
-def _shown(value: Any) -> str:
+def brief(value: Any) -> str:
+    """The repr of a value, shortened; its type where its own repr fails."""
     try:
         text = repr(value)
     except Exception:

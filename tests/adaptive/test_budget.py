@@ -23,8 +23,9 @@ from dpcompose import (
 )
 from dpcompose.account import open_scope
 from dpcompose.adaptive import Budget, Curators, from_description, pricing
+from dpcompose.adaptive.theorems import _epsilon_of_tails
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.guarantee import ApproximateDP, TypedAmounts
+from dpcompose.guarantee import ApproximateDP, TypedAmounts, gaussian_epsilon
 from dpcompose.ledger import Ledger
 from oracles.ball import ball
 
@@ -245,3 +246,16 @@ def test_a_theorem_without_a_delta_promises_nothing(
     """It was said of "parts", which is no argument."""
     with pytest.raises(DomainError, match=r"^delta and reserve .*promises nothing"):
         Budget(1.0, delta, only=only, reserve=reserve)
+
+
+def test_the_reading_of_mu_is_an_upper_end_of_its_curve() -> None:
+    """From `math.erfc` alone, within the width that the curve itself states."""
+    rng, quick = np.random.default_rng(5), 0
+    for _ in range(1000):
+        mu, delta = float(np.exp(rng.uniform(-8, 3))), float(np.exp(rng.uniform(-200, -0.7)))
+        found, curve = _epsilon_of_tails(mu, delta), gaussian_epsilon(delta, mu=mu)
+        if found is not None:
+            quick += 1
+            assert curve.lower <= found <= curve.upper * (1 + 1e-12)
+    assert quick > 500
+    assert _epsilon_of_tails(0.0, 1e-6) is _epsilon_of_tails(1.0, 0.0) is None

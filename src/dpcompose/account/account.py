@@ -18,7 +18,7 @@ from dpcompose.account.scope import (
     chain,
 )
 from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact
-from dpcompose.adaptive import Budget, known_pure, label, times_within
+from dpcompose.adaptive import Budget, known_pure, times_within
 from dpcompose.errors import (
     DomainError,
     DPComposeError,
@@ -28,6 +28,7 @@ from dpcompose.errors import (
     ScopeKindError,
     UnknownScopeError,
     UnsupportedError,
+    brief,
     few_digits,
 )
 from dpcompose.guarantee import Priced
@@ -97,7 +98,7 @@ def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
     typed = mechanism.typed(adjacency=adjacency)
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(
-            f"a charge of {label(mechanism)} in a partition",
+            f"a charge of {brief(mechanism)} in a partition",
             "what answers several times may show beforehand where it will fail, and who is put into that child is told"
             " more than its delta or rho, which are averages, says",
             "Charge mechanisms one by one, open slots of pure budgets, or use a scope outside of the partition",

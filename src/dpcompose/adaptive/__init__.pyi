@@ -21,11 +21,7 @@ from .odometer import (
 )
 
 if True:
-    from .amount import (
-        Number as Number,
-        delta_without_rounding as delta_without_rounding,
-        shown as shown,
-    )
+    from .amount import Number as Number, delta_without_rounding as delta_without_rounding
     from .description import (
         FILTERS as FILTERS,
         AdvancedFilter as AdvancedFilter,
@@ -38,4 +34,4 @@ if True:
         for_target as for_target,
     )
     from .filter import times_within as times_within
-    from .pricing import known_pure as known_pure, label as label
+    from .pricing import known_pure as known_pure

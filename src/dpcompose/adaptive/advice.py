@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -81,21 +81,14 @@ def advise(
     if not requested:
         raise DomainError("work", work, "at least one mechanism that is asked at least once")
     target(epsilon, delta)
-    whole = exact(probability("delta", delta))
-    # The cheapest first; what is not done in time is refused.
-    rows = [
-        partial(_best, kind, requested, epsilon, whole, adjacency)
-        for kind in ("pure", "gaussian", "zcdp", "renyi", "basic", "budget")
-    ]
-    rows = [*rows, partial(_menu, requested, epsilon, delta, adjacency)]
     advice = {kind: FilterAdvice(kind, refusal=_TOO_LONG) for kind in KINDS}
     errors: list[BaseException] = []
 
     def ask() -> None:
         try:
-            for row in rows:
-                found = row()
-                advice[found.kind] = found
+            # The cheapest first; what is not done in time is refused.
+            for kind in ("pure", "gaussian", "zcdp", "renyi", "basic", "budget", MenuFilter.kind):
+                advice[kind] = _best(kind, requested, epsilon, delta, adjacency)
         except BaseException as error:
             errors.append(error)
 
@@ -109,19 +102,6 @@ def advise(
     return tuple(sorted(dict(advice).values(), key=_order))
 
 
-def _menu(
-    requested: Mapping[Composable, int], epsilon: Number, delta: Number, adjacency: Adjacency
-) -> FilterAdvice:
-    """The part that a menu of the mechanisms would grant."""
-    try:
-        menu = MenuFilter.for_target(
-            list(requested), epsilon, delta, adjacency=adjacency, work=MENU_WORK
-        )
-        return _granted(menu, None, requested, adjacency)
-    except DPComposeError as refusal:
-        return FilterAdvice(MenuFilter.kind, refusal=str(refusal))
-
-
 def _order(advice: FilterAdvice) -> Fraction | float:
     """Filters that grant more come first."""
     return -math.inf if advice.work is None else -advice.work
@@ -131,27 +111,36 @@ def _best(
     kind: str,
     requested: Mapping[Composable, int],
     epsilon: Number,
-    whole: Fraction,
+    delta: Number,
     adjacency: Adjacency,
 ) -> FilterAdvice:
-    """The best of the budgets of one kind."""
+    """The best of the filters of one kind."""
     found = [
         FilterAdvice(kind, refusal="the deltas of the mechanisms leave nothing of the target's")
     ]
-    for filter, delta in _candidates(kind, requested, epsilon, whole):
+    for opened, charged in _candidates(kind, requested, epsilon, delta, adjacency):
         try:
-            found.append(replace(_granted(filter, delta, requested, adjacency), kind=kind))
+            found.append(replace(_granted(opened(), charged, requested, adjacency), kind=kind))
         except DPComposeError as refusal:
             found.append(FilterAdvice(kind, refusal=str(refusal)))
     return min(reversed(found), key=_order)
 
 
 def _candidates(
-    kind: str, requested: Mapping[Composable, int], epsilon: Number, whole: Fraction
-) -> Iterator[tuple[Budget, Fraction | None]]:
-    """The budgets of a kind, and the delta of a charge under each: an equal part of the reserve."""
+    kind: str,
+    requested: Mapping[Composable, int],
+    epsilon: Number,
+    delta: Number,
+    adjacency: Adjacency,
+) -> Iterator[tuple[Callable[[], Filter], Fraction | None]]:
+    """The filters of a kind, and the delta of a charge under each: an equal part of the reserve."""
+    if kind == MenuFilter.kind:
+        menu, options = list(requested), {"adjacency": adjacency, "work": MENU_WORK}
+        yield partial(MenuFilter.for_target, menu, epsilon, delta, **options), None
+        return
+    whole = exact(probability("delta", delta))
     if kind not in ("basic", "zcdp"):
-        yield Budget(epsilon, whole, only=None if kind == "budget" else kind), None
+        yield partial(Budget, epsilon, whole, only=None if kind == "budget" else kind), None
         return
     curves, declared = 0, Fraction(0)
     for mechanism, times in requested.items():
@@ -161,10 +150,8 @@ def _candidates(
     left = whole - declared
     for part in (0, 1, 5) if left > 0 else ():
         kept = whole if kind == "basic" else declared + left * part / 10
-        yield (
-            Budget(epsilon, whole, only=kind, reserve=kept),
-            (kept - declared) / curves if curves else None,
-        )
+        charged = (kept - declared) / curves if curves else None
+        yield partial(Budget, epsilon, whole, only=kind, reserve=kept), charged
         if kind == "basic":
             return
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
+from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.numerics import largest as largest_between
@@ -66,18 +67,6 @@ def probability(name: str, value: Any) -> float | Fraction:
     return _between(name, value, 1.0, "a number in [0, 1]")
 
 
-def shown(price: Fraction, left: Fraction) -> tuple[str, str]:
-    """Both to six digits: the price rounded up, the amount left rounded down."""
-    pairs = (price, ROUND_CEILING), (left, ROUND_FLOOR)
-    up, down = (
-        Context(prec=6, rounding=rounding)
-        .divide(Decimal(value.numerator), Decimal(value.denominator))
-        .normalize()
-        for value, rounding in pairs
-    )
-    return f"{up:g}", f"{down:g}"
-
-
 def written(value: float | Fraction) -> str:
     """Text from which `read` gets the very same number back."""
     return repr(value) if isinstance(value, float) else f"{value.numerator}/{value.denominator}"
@@ -95,9 +84,7 @@ def read(name: str, text: Any) -> float | Fraction:
 
 def mapping(description: Any) -> Mapping[str, Any]:
     """`description`, if it is a mapping."""
-    if not isinstance(description, Mapping):
-        raise DomainError("description", description, "a mapping")
-    return cast("Mapping[str, Any]", description)
+    return cast(Any, check.kind("description", description, Mapping, "a mapping"))
 
 
 def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:

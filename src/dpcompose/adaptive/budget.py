@@ -30,11 +30,11 @@ from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced
 from dpcompose.values import Adjacency, exact, rounded_down, rounded_up
 
 _ZERO = Fraction(0)
+DEFAULT_RESERVE = Fraction(10, 100)
 DEFAULT_SHARES = {
-    "reserve": Fraction(10, 100),
     "zcdp": Fraction(1, 100),
-    "gaussian": Fraction(30, 100),
     "renyi": Fraction(59, 100),
+    "gaussian": Fraction(30, 100),
 }
 """The parts of delta by default: within 8 percent of each theorem at the full delta (`docs/adaptivity.md`)."""
 LOWER_ORDER, LOWER_SHARE = 0.65, Fraction(8, 59)
@@ -217,12 +217,12 @@ class Budget(Filter):
         Raises:
             DomainError: If no theorem grants anything.
         """
-        self.guarantee()
+        state = super().start(adjacency=adjacency)
         if self.epsilon is not None and not any(each.cap > 0 for each in self.parts):
             raise DomainError(
                 "epsilon and delta", (self.epsilon, self.delta), "a budget that grants something"
             )
-        return super().start(adjacency=adjacency)
+        return state
 
     def guarantee(self) -> Guarantee:
         """The largest epsilon of the theorems, each at its share; delta is the reserve and all shares.
@@ -425,26 +425,23 @@ def _divided(
         _one_of("only", only, THEOREMS)
         if shares is not None:
             raise DomainError("shares", shares, "left out beside only, which has all of delta")
+        if kept and only not in ("basic", "zcdp"):
+            raise DomainError("reserve", reserve, f"left out: a {only} budget charges no delta")
         if only == "basic":
             return delta if kept is None else kept, {"basic": _ZERO}
-        kept = kept or _ZERO
-        if kept and only != "zcdp":
-            raise DomainError("reserve", reserve, f"left out: a {only} budget charges no delta")
-        return kept, {only: delta - kept}
+        return kept or _ZERO, {only: delta - (kept or _ZERO)}
+    stated: dict[str, Fraction] = {}
     if shares is None:
-        kept = delta * DEFAULT_SHARES["reserve"] if kept is None else kept
-        weights = {name: DEFAULT_SHARES[name] for name in THEOREMS if name in DEFAULT_SHARES}
-        whole = sum(weights.values(), _ZERO)
-        divided = {name: (delta - kept) * weight / whole for name, weight in weights.items()}
-        return kept, {"pure": _ZERO, **divided}
-    stated: dict[str, Fraction] = {"pure": _ZERO}
-    for name, portion in mapping(shares).items():
-        _one_of("shares", name, [each for each in THEOREMS if each in DEFAULT_SHARES])
-        stated[name] = exact(probability(f"shares[{name!r}]", portion))
+        kept = delta * DEFAULT_RESERVE if kept is None else kept
+        left = (delta - kept) / sum(DEFAULT_SHARES.values())
+        stated = {name: left * weight for name, weight in DEFAULT_SHARES.items()}
+    else:
+        for name, portion in mapping(shares).items():
+            _one_of("shares", name, DEFAULT_SHARES)
+            stated[name] = exact(probability(f"shares[{name!r}]", portion))
     used = sum(stated.values(), _ZERO)
     kept = delta - used if kept is None else kept
-    if not kept >= 0 or not kept + used <= delta:
-        raise DomainError(
-            "shares", dict(shares), f"that are with the reserve at most {float(delta):g}"
-        )
-    return kept, stated
+    if not 0 <= kept <= delta - used:
+        domain = f"that are with the reserve at most {float(delta):g}"
+        raise DomainError("shares", dict(shares or {}), domain)
+    return kept, {"pure": _ZERO, **stated}

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, NoReturn, Self
 
+from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
     Number,
@@ -20,7 +21,7 @@ from dpcompose.adaptive.amount import (
     written,
 )
 from dpcompose.adaptive.budget import Budget
-from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending
+from dpcompose.adaptive.filter import BEYOND, VERSION, Filter
 from dpcompose.adaptive.theorems import KINDS, Advanced, best_order
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
@@ -127,11 +128,6 @@ class UnionFilter(Filter):
             for each in self.filters
         )
 
-    def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
-        """The state before any charge, once it is certain that there is a guarantee."""
-        self.guarantee()
-        return super().start(adjacency=adjacency)
-
     def guarantee(self) -> ApproximateDP:
         """The largest epsilon of the filters, each at its share, and the sum of the shares.
 
@@ -157,17 +153,15 @@ class UnionFilter(Filter):
     ) -> tuple[Fraction, ...]:
         """The prices under all filters; where one has none, or more than it ever grants, its cap and one."""
         amounts: list[Fraction] = []
-        refusals: list[UnsupportedError] = []
+        priced = False
         for each in self.filters:
-            caps = list(each.limits.values())
-            try:
-                prices = list(each.price(mechanism, delta=delta, adjacency=adjacency).values())
-            except UnsupportedError as refusal:
-                refusals.append(refusal)
-                prices = [cap + 1 for cap in caps]
-            amounts += [min(price, cap + 1) for price, cap in zip(prices, caps, strict=True)]
-        if len(refusals) == len(self.filters):
-            raise refusals[-1]
+            question = partial(each.price, mechanism, delta=delta, adjacency=adjacency)
+            prices = pricing.unless_refused(question)
+            priced = priced or prices is not None
+            for name, cap in each.limits.items():
+                amounts.append(cap + 1 if prices is None else min(prices[name], cap + 1))
+        if not priced:
+            self.filters[-1].price(mechanism, delta=delta, adjacency=adjacency)  # it says why
         return tuple(amounts)
 
     def description(self) -> dict[str, Any]:

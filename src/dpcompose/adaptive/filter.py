@@ -22,11 +22,10 @@ from dpcompose.adaptive.amount import (
     delta_without_rounding,
     exact_amounts,
     optimal,
-    shown,
 )
 from dpcompose.adaptive.theorems import OPTIMAL, Guarantee, Theorem, black_box
 from dpcompose.attached import Opens
-from dpcompose.errors import DomainError
+from dpcompose.errors import DomainError, few_digits
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.mechanisms import Composable, serialize
 from dpcompose.values import Adjacency, exact
@@ -97,7 +96,8 @@ class Decision:
             return "granted"
         filter, spent = self.after.filter, self.after.spent
         if len(filter.alternatives) == 1:
-            asked, left = shown(self.price[self.short], self.left[self.short])
+            asked = few_digits(self.price[self.short], up=True)
+            left = few_digits(self.left[self.short], up=False)
             return f"refused: {self.short} {asked} asked, {left} left"
         percent = filter.in_percent(spent, self.price)
         if percent is None:
@@ -266,8 +266,13 @@ class Filter(Exactly, Opens, ABC):
         return math.ceil(10**4 * (needed - before)) / 100, math.floor(10**4 * (1 - before)) / 100
 
     def start(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Spending:
-        """The state before any charge, under an adjacency that all charges share."""
+        """The state before any charge, under an adjacency that all charges share, once a guarantee is certain.
+
+        Raises:
+            DomainError: If there is none.
+        """
         check.member("adjacency", adjacency, Adjacency)
+        self.guarantee()
         return Spending(self, adjacency, dict.fromkeys(self.limits, Fraction(0)))
 
     def step(

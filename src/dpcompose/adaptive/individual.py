@@ -74,9 +74,8 @@ class Curators:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", _count(self.count))
-        if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("filter", self.filter, "a budget, such as Budget(0.1)")
+        object.__setattr__(self, "count", check.count("count", self.count, least=1, most=10**15))
+        check.kind("filter", self.filter, Filter, "a budget, such as Budget(0.1)")
         self.filter.start(adjacency=self.adjacency)
 
     @classmethod
@@ -107,7 +106,8 @@ class Curators:
                 cls(count, filter=Budget(size), adjacency=adjacency).total(delta=at).epsilon <= most
             )
 
-        size = largest(within, guess=most / math.sqrt(_count(count))) if most > 0 else 0.0
+        root = math.sqrt(check.count("count", count, least=1, most=10**15))
+        size = largest(within, guess=most / root) if most > 0 else 0.0
         if not size > 0:
             raise DomainError(
                 "epsilon", epsilon, "a target that some sub-budgets reach", "Name a larger delta"
@@ -193,12 +193,6 @@ class Curators:
                 f"Open it with adjacency=Adjacency.{adjacency.name}",
             )
         return self.filter.promised(adjacency) * self.count
-
-
-def _count(value: int) -> int:
-    if not (number := check.count("count", value, least=1)) <= 10**15:
-        raise DomainError("count", value, "an integer from 1 to 10^15")
-    return number
 
 
 # Individual accounting: every record has a budget of its own, and pays only for what it contributes.
@@ -300,10 +294,8 @@ class IndividualFilter:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.filter, Filter):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "filter", self.filter, "a budget, such as Budget(1, 1e-6, only='zcdp')"
-            )
+        accepted = "a budget, such as Budget(1, 1e-6, only='zcdp')"
+        check.kind("filter", self.filter, Filter, accepted)
         theorem = self.filter.theorem
         if _rate(theorem) is None and (theorem is None or theorem.kind != "pure"):
             raise UnsupportedError(
@@ -350,9 +342,8 @@ class IndividualFilter:
         Args:
             count: Their number, an integer from 0 to 10^10.
         """
-        if not check.count("count", count) <= _MOST_RECORDS:
-            raise DomainError("count", count, f"an integer from 0 to {_MOST_RECORDS}")
-        return Records(np.zeros(count, dtype=np.int32), self)
+        size = check.count("count", count, most=_MOST_RECORDS)
+        return Records(np.zeros(size, dtype=np.int32), self)
 
     def step(self, state: Records, *, prices: Any) -> tuple[Records, IndividualRound]:
         """One round: the state after it, paid, and the round that may now answer. The state before it is unchanged.

@@ -101,10 +101,8 @@ class MenuFilter(Filter):
         object.__setattr__(self, "menu", menu)
         object.__setattr__(self, "epsilon", nonnegative("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        weights, states = (
-            _counts("weights", [self.weights], len(menu)),
-            _counts("states", self.states, len(menu)),
-        )
+        weights = _counts("weights", [self.weights], len(menu))
+        states = _counts("states", self.states, len(menu))
         if bool(states) == bool(self.weights or self.budget):
             raise DomainError(
                 "states", self.states, "counts of the members, or else weights, or else a budget"
@@ -223,33 +221,26 @@ class MenuFilter(Filter):
     def limits(self) -> dict[str, Fraction]:
         """The most of each member, whatever the others are; or the sum of weights; beside a budget beyond every sum."""
         if self.budget is not None:
-            names = [*(["weight"] if self.weights else []), *self.budget.limits]
+            names = ["weight", *self.budget.limits] if self.weights else [*self.budget.limits]
             return dict.fromkeys(names, BEYOND)
-        if self.weights:
-            return {"weight": Fraction(self.total_weight)}
-        most = [max(column) for column in zip(*self.states, strict=True)]
-        return {f"member {index}": Fraction(each) for index, each in enumerate(most, 1)}
+        sets = self.alternatives
+        return {name: max(caps[name] for caps in sets) for name in sets[0]}
 
     @cached_property
     def alternatives(self) -> tuple[dict[str, Fraction], ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The listed counts, or the sum of weights, and those of the budget."""
-        if self.budget is not None:
-            weighed = {"weight": Fraction(self.total_weight)}
-            return (*([weighed] if self.weights else []), *self.budget.alternatives)
-        if self.weights:
-            return (self.limits,)
-        return tuple(
+        counted = [{"weight": Fraction(self.total_weight)}] if self.weights else []
+        counted += [
             {f"member {index}": Fraction(each) for index, each in enumerate(state, 1)}
             for state in self.states
-        )
+        ]
+        return (*counted, *(() if self.budget is None else self.budget.alternatives))
 
     def start(self, *, adjacency: Adjacency | None = None) -> Spending:
         """The state before any charge, once it is certain that the guarantee holds; under the adjacency of the menu."""
-        self.guarantee()
-        stated = self.adjacency if adjacency is None else adjacency
-        check.member("adjacency", stated, Adjacency)
-        self._same_adjacency(stated)
-        return super().start(adjacency=stated)
+        state = super().start(adjacency=self.adjacency if adjacency is None else adjacency)
+        self._same_adjacency(state.adjacency)
+        return state
 
     def left(self, state: Spending) -> tuple[int, ...]:
         """How many more of each member would be granted, if it were the only one from now on."""
@@ -357,35 +348,30 @@ class MenuFilter(Filter):
             for index, member in enumerate(self.menu)
             if _is_below(mechanism, member, adjacency)
         ]
-        steps = self._weight_of_parts(mechanism) if self.weights and not places else 0
-        if not places and not steps and self.budget is None:
+        weight = self._weight(mechanism, places) if self.weights else None
+        if not places and weight is None and self.budget is None:
             raise pricing.refused(
                 mechanism,
                 "it is not on the menu, nor below a promise that is",
                 "Charge what was declared",
             )
-        beyond = [steps or self.total_weight + 1]
-        weight = (
-            [Fraction(min([self.weights[index] for index in places] or beyond))]
-            if self.weights
-            else []
-        )
-        if self.budget is not None:
-            prices = _priced(self.budget, mechanism, adjacency).values()
-            return (*weight, *prices)
-        if self.weights:
-            return tuple(weight)
-        most = list(self.limits.values())
-        # A member counts as itself: the sets contain what a budget grants its members.
-        charged = max(places, key=lambda index: (_is(mechanism, self.menu[index]), most[index]))
-        return tuple(Fraction(index == charged) for index in range(len(self.menu)))
+        if self.states:
+            most = list(self.limits.values())
+            # A member counts as itself: the sets contain what a budget grants its members.
+            charged = max(places, key=lambda index: (_is(mechanism, self.menu[index]), most[index]))
+            return tuple(Fraction(index == charged) for index in range(len(self.menu)))
+        counted = [self.total_weight + 1 if weight is None else weight] if self.weights else []
+        prices = {} if self.budget is None else _priced(self.budget, mechanism, adjacency)
+        return (*map(Fraction, counted), *prices.values())
 
-    def _weight_of_parts(self, mechanism: Priced) -> int:
-        """The sum of the weights of a composition whose parts are all members; 0 if one is none."""
+    def _weight(self, mechanism: Priced, places: Sequence[int]) -> int | None:
+        """The smallest weight of these members; without any, the sum over its parts, if all of them are members."""
+        if places:
+            return min(self.weights[index] for index in places)
         parts = compose(mechanism).parts if isinstance(mechanism, Composable) else ()
         members = [compose(part) for part, _ in parts]
-        if not all(each in self.menu for each in members):
-            return 0
+        if not members or not all(each in self.menu for each in members):
+            return None
         return sum(
             self.weights[self.menu.index(each)] * times
             for each, (_, times) in zip(members, parts, strict=True)
@@ -411,36 +397,27 @@ class MenuFilter(Filter):
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
         known = ["adjacency", "delta", "epsilon", "menu", "states", "total_weight", "weights"]
-        budget = stated.get("budget")
         if sorted({*stated} - {"budget", "orientation"}) != known:
             raise DomainError(
                 "parameters", list(stated), f"those of a menu filter: {', '.join(known)}"
             )
         values = dict(stated)
-        menu = tuple([compose(parse(text)) for text in sequence("menu", values.pop("menu"))])
-        numbers = {name: read(name, values.pop(name)) for name in ("epsilon", "delta")}
-        states = [
-            tuple(sequence("states", state)) for state in sequence("states", values.pop("states"))
-        ]
-        weights = tuple(sequence("weights", values.pop("weights")))
-        adjacency = check.named("adjacency", values.pop("adjacency"), Adjacency)
-        if "orientation" in values:
-            values["orientation"] = check.named("orientation", values["orientation"], Orientation)
-        if budget is not None:
-            values["budget"] = Budget.described(
-                {name: each for name, each in mapping(budget).items() if name not in _KIND}
-            )
-        return cls(
-            menu, **numbers, states=tuple(states), weights=weights, adjacency=adjacency, **values
-        )
+        values["menu"] = [parse(text) for text in sequence("menu", values["menu"])]
+        values |= {name: read(name, values[name]) for name in ("epsilon", "delta")}
+        for name, kind in (("adjacency", Adjacency), ("orientation", Orientation)):
+            if name in values:
+                values[name] = check.named(name, values[name], kind)
+        if values.get("budget") is not None:
+            budget = mapping(values["budget"])
+            own = {name: each for name, each in budget.items() if name not in _KIND}
+            values["budget"] = Budget.described(own)
+        return cls(**values)
 
 
 def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, Fraction]:
     """Its prices in a budget; beyond all caps where the budget has none."""
-    try:
-        return budget._exact(member, None, adjacency)  # pyright: ignore[reportPrivateUsage]
-    except UnsupportedError:
-        return {name: cap + 1 for name, cap in budget.limits.items()}
+    prices = pricing.unless_refused(lambda: budget._exact(member, None, adjacency))  # pyright: ignore[reportPrivateUsage]
+    return prices or {name: cap + 1 for name, cap in budget.limits.items()}
 
 
 _KIND = ("filter", "version")
@@ -528,10 +505,8 @@ def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:
             f"from 1 to {MOST_MEMBERS}",
             "Declare fewer, larger ones",
         )
-    for each in listed:
-        if not isinstance(each, Composable):
-            raise DomainError("menu", each, "mechanisms and compositions alone")
-    members = tuple([compose(each) for each in listed])
+    accepted = "mechanisms and compositions alone"
+    members = tuple([compose(check.kind("menu", each, Composable, accepted)) for each in listed])
     for index, member in enumerate(members):
         if member in members[:index]:
             raise DomainError("menu", member, "different mechanisms; it is there twice", _NO_GAIN)

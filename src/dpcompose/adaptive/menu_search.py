@@ -224,7 +224,7 @@ class _Search:
         def filled(row: State, states: set[State]) -> set[State]:
             while True:
                 state = (_end(row, states) + 1, *row)
-                if state not in _next(states) or not self.within({*states, state}):
+                if not _is_next(state, states) or not self.within({*states, state}):
                     return states
                 states = states | {state}
 
@@ -263,22 +263,10 @@ def _end(row: State, states: set[State]) -> int:
     return max(state[0] for state in states if state[1:] == row)
 
 
-def _next(inside: set[State]) -> list[State]:
-    """States that are not inside, while all below them are."""
-    near = {
-        (*state[:place], state[place] + 1, *state[place + 1 :])
-        for state in inside
-        for place in range(len(state))
-    }
-    return sorted(
-        state
-        for state in near - inside
-        if all(
-            (*state[:i], state[i] - 1, *state[i + 1 :]) in inside
-            for i in range(len(state))
-            if state[i]
-        )
-    )
+def _is_next(state: State, inside: set[State]) -> bool:
+    """Whether all states just below this one are inside."""
+    below = [(*state[:i], each - 1, *state[i + 1 :]) for i, each in enumerate(state) if each]
+    return inside.issuperset(below)
 
 
 def closed(states: Iterable[State]) -> list[State]:

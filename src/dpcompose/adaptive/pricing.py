@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
-from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
+from dpcompose.errors import DomainError, DPComposeError, UnsupportedError, brief
 from dpcompose.guarantee import (
     ApproximateDP,
     ConcentratedDP,
@@ -42,7 +42,7 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
     named = None if delta is None else probability("delta", delta)
     if not isinstance(mechanism, Composable | Priced):
         raise UnsupportedError(
-            f"the price of {label(mechanism)}",
+            f"the price of {brief(mechanism)}",
             "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
             "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3",
         )
@@ -247,13 +247,13 @@ def remainder(
 
 def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
     """The mechanism itself, without a delta; None if it has no price so."""
-    epsilon = _unless_refused(lambda: known_pure(mechanism, adjacency=adjacency))
-    concentrated = _unless_refused(lambda: known_rho(mechanism, adjacency=adjacency))
+    epsilon = unless_refused(lambda: known_pure(mechanism, adjacency=adjacency))
+    concentrated = unless_refused(lambda: known_rho(mechanism, adjacency=adjacency))
     rho = None if concentrated is None or concentrated[1] > 0 else concentrated[0]
-    square = _unless_refused(lambda: mu_squared(mechanism, adjacency=adjacency))
+    square = unless_refused(lambda: mu_squared(mechanism, adjacency=adjacency))
 
     def divergence(order: float) -> Fraction | None:
-        found = _unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
+        found = unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
         return _smallest(found, None if rho is None else _product(rho, order))
 
     if epsilon is None and rho is None and square is None and divergence(2.0) is None:
@@ -296,7 +296,8 @@ def _product(rho: Fraction, order: float) -> Fraction:
     return rho * Fraction(order)
 
 
-def _unless_refused(question: Callable[[], Answer]) -> Answer | None:
+def unless_refused(question: Callable[[], Answer]) -> Answer | None:
+    """The answer to a question about a price; None where it is refused."""
     try:
         return question()
     except UnsupportedError:
@@ -305,16 +306,7 @@ def _unless_refused(question: Callable[[], Answer]) -> Answer | None:
 
 def refused(mechanism: object, reason: str, remedy: str = "") -> UnsupportedError:
     """The refusal to price."""
-    return UnsupportedError(f"the price of {label(mechanism)}", reason, remedy)
-
-
-def label(mechanism: object) -> str:
-    """The name of a mechanism in a message, even where its own repr fails."""
-    try:
-        text = repr(mechanism)
-    except Exception:
-        text = f"a {type(mechanism).__name__}"
-    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+    return UnsupportedError(f"the price of {brief(mechanism)}", reason, remedy)
 
 
 def _at(mechanism: Priced, delta: float, adjacency: Adjacency) -> Bound:

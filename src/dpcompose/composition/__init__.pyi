@@ -33,5 +33,5 @@ if True:
         loss_of as loss_of,
         pair_on_sample as pair_on_sample,
     )
-    from .profile import risk as risk
+    from .profile import entries_of as entries_of, risk as risk
     from .question import Options as Options

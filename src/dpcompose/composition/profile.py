@@ -55,7 +55,7 @@ class Curve:
     upper: NDArray[np.float64]
 
 
-def _entries(
+def entries_of(
     name: str, values: ArrayLike, guard: Callable[[str, Any], float]
 ) -> NDArray[np.float64]:
     """Return the entries of an array of any shape, each checked by `guard` before numpy converts
@@ -98,7 +98,7 @@ class Profile:
         Raises:
             DomainError: If an entry is not a real number.
         """
-        points = _entries("epsilon", epsilon, check.real)
+        points = entries_of("epsilon", epsilon, check.real)
         bounds = self.question.deltas(points.ravel().tolist())
         lower = np.array([bound.lower for bound in bounds]).reshape(points.shape)
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
@@ -153,7 +153,7 @@ class Profile:
 
     def _test(self, alpha: ArrayLike) -> BestTest:
         """Return the best test at the levels `alpha`."""
-        levels = _entries("alpha", alpha, check.probability)
+        levels = entries_of("alpha", alpha, check.probability)
 
         def ends(epsilon: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             curve = self(epsilon)

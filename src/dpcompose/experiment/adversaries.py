@@ -45,6 +45,12 @@ class Adversary(Protocol):
         ...
 
 
+def require_adversary(value: Any) -> None:
+    """Raise a DomainError unless `value` has the methods of an adversary."""
+    if not isinstance(value, Adversary):
+        raise DomainError("adversary", value, "an adversary, with `first` and `choose`")
+
+
 @dataclass(frozen=True, init=False)
 class Repeater:
     """The non-adaptive adversary: the same query in every round, or several in turn.

@@ -95,6 +95,12 @@ class Between:
     holder: World
     adjacency: Adjacency
 
+    def held(self, inside: Sequence[Decimal], outside: Sequence[Decimal]) -> FiniteChannel:
+        """The answers 0, 1, ... with these probabilities where the database holds the record, and where it does not."""
+        if self.holder is World.ZERO:
+            return finite(inside, outside)
+        return finite(outside, inside)
+
 
 @singledispatch
 def channel_of(mechanism: Composable, between: Between) -> Channel:
@@ -216,8 +222,7 @@ def _(mechanism: BlackBox, between: Between) -> Channel:
         more, less = (1 - delta) * growth / (1 + growth), (1 - delta) / (1 + growth)
         if between.zero == between.one:
             return finite([Decimal(1)], [Decimal(1)])
-        first, second = [delta, more, less, Decimal(0)], [Decimal(0), less, more, delta]
-    return finite(first, second) if between.holder is World.ZERO else finite(second, first)
+        return between.held([delta, more, less, Decimal(0)], [Decimal(0), less, more, delta])
 
 
 @channel_of.register
@@ -228,7 +233,7 @@ def _(mechanism: DominatingPair, between: Between) -> Channel:
     upper, lower = [Decimal(mass) for mass in atoms.upper], [Decimal(mass) for mass in atoms.lower]
     if between.zero == between.one:
         return finite(lower, lower)
-    return finite(upper, lower) if between.holder is World.ZERO else finite(lower, upper)
+    return between.held(upper, lower)
 
 
 def _require(mechanism: Stated, adjacency: Adjacency) -> None:
@@ -245,8 +250,18 @@ DISTANCE_ERROR = 1e-12
 LARGEST_TABLE = 1 << 16
 
 
-Noise = Callable[[np.random.Generator, float, Reals, Reals], None]
-"""Fills its first array with noise of a size; the second may be overwritten."""
+@dataclass(frozen=True)
+class Noise:
+    """Noise of a size: how it is drawn, and what is lost by an answer.
+
+    Args:
+        draw: Fills its first array with noise of the size; the second may be overwritten.
+        lose: Turns the distances of answers from the middle of two values into losses, for two values so far apart
+            (the first minus the second) and the size.
+    """
+
+    draw: Callable[[np.random.Generator, float, Reals, Reals], None]
+    lose: Callable[[Reals, float, float], None]
 
 
 @dataclass(frozen=True)
@@ -254,54 +269,43 @@ class AddedNoise(Channel):
     """The value plus noise, on the line or on the integers.
 
     Args:
-        size: The parameter of the noise: a scale or a sigma.
+        noise: The noise.
+        size: Its parameter: a scale or a sigma.
         zero: The value in world 0.
         one: The value in world 1.
-        noise: Draws the noise.
         slope: The most by which the loss changes where the answer does by 1, if answers are rounded; else 0.
     """
 
+    noise: Noise
     size: float
     zero: float
     one: float
-    noise: Noise
-    slope: float = 0.0
+    slope: float
 
     def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
-        self.noise(rng, self.size, answers, spare)
+        self.noise.draw(rng, self.size, answers, spare)
         answers += self.zero if world is World.ZERO else self.one
 
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
         np.subtract(answers, (self.zero + self.one) / 2, out=spare)  # exact for integers
-        self.loss_at(spare)
+        self.noise.lose(spare, self.zero - self.one, self.size)
         losses += spare
-
-    @abstractmethod
-    def loss_at(self, distances: Reals) -> None:
-        """Turn the distances of answers from the middle of the two values into losses."""
 
     @property
     def error(self) -> float:
         return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * self.slope
 
 
-class AddedLaplace(AddedNoise):
-    """Two-sided exponential noise."""
-
-    def loss_at(self, distances: Reals) -> None:
-        """(|y - one| - |y - zero|) / size, which is linear between the two values and constant outside."""
-        apart = self.zero - self.one
-        distances *= np.copysign(2 / self.size, apart)
-        most = abs(apart) / self.size
-        np.clip(distances, -most, most, out=distances)
+def _laplace_loss(distances: Reals, apart: float, scale: float) -> None:
+    """(|y - one| - |y - zero|) / scale, which is linear between the two values and constant outside."""
+    distances *= np.copysign(2 / scale, apart)
+    most = abs(apart) / scale
+    np.clip(distances, -most, most, out=distances)
 
 
-class AddedGaussian(AddedNoise):
-    """Gaussian noise."""
-
-    def loss_at(self, distances: Reals) -> None:
-        """(zero - one) (y - (zero + one) / 2) / size^2."""
-        distances *= (self.zero - self.one) / self.size**2
+def _gaussian_loss(distances: Reals, apart: float, sigma: float) -> None:
+    """(zero - one) (y - (zero + one) / 2) / sigma^2."""
+    distances *= apart / sigma**2
 
 
 def _laplace(rng: np.random.Generator, scale: float, answers: Reals, spare: Reals) -> None:
@@ -343,82 +347,70 @@ def _gaussian_table(sigma: float) -> tuple[Reals, Reals]:
     return values, np.cumsum(mass / np.sum(mass))[:-1]
 
 
-@singledispatch
 def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
     """The largest distance of the two values of the statistic; 1 where the mechanism has no unit of its own.
 
     Raises:
         UnsupportedError: If the mechanism has several coordinates.
     """
-    return 1.0
-
-
-@reach_of.register(Laplace)
-@reach_of.register(Gaussian)
-def _(mechanism: Laplace | Gaussian, adjacency: Adjacency) -> float:
-    return mechanism.sensitivity_under(adjacency)
-
-
-@reach_of.register(DiscreteLaplace)
-@reach_of.register(DiscreteGaussian)
-def _(mechanism: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> float:
-    doubled = adjacency is Adjacency.REPLACE and mechanism.replace is None
-    change = mechanism.shift if adjacency is not Adjacency.REPLACE or doubled else mechanism.replace
-    if isinstance(change, tuple) or change is None:
-        raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
-    return float(abs(change) * (2 if doubled else 1))
-
-
-@reach_of.register
-def _(mechanism: Sampled, adjacency: Adjacency) -> float:
-    return reach_of(mechanism.base.parts[0][0], adjacency) if mechanism.base.count == 1 else 1.0
-
-
-def _require_within(mechanism: Composable, between: Between) -> None:
-    """Raise DomainError unless the values are within the mechanism's sensitivity, rounding aside."""
-    apart, most = abs(between.zero - between.one), reach_of(mechanism, between.adjacency)
-    if not apart <= most * (1 + DISTANCE_ERROR):
-        name = "|statistic(zero) - statistic(one)|"
-        raise DomainError(name, apart, f"at most the sensitivity {most!r} of the mechanism")
+    match mechanism:
+        case Laplace() | Gaussian():
+            return mechanism.sensitivity_under(adjacency)
+        case DiscreteLaplace() | DiscreteGaussian():
+            change = mechanism._change_under(adjacency)  # pyright: ignore[reportPrivateUsage]
+            if isinstance(change, tuple):
+                raise UnsupportedError(repr(mechanism), "the experiment draws one coordinate")
+            return float(abs(change))
+        case Sampled() if mechanism.base.count == 1:
+            return reach_of(mechanism.base.parts[0][0], adjacency)
+        case _:
+            return 1.0
 
 
 @channel_of.register
 def _(mechanism: Laplace, between: Between) -> Channel:
-    _require_within(mechanism, between)
-    return AddedLaplace(
-        mechanism.scale, between.zero, between.one, _laplace, slope=1 / mechanism.scale
-    )
+    noise = Noise(_laplace, _laplace_loss)
+    return _added(noise, mechanism, mechanism.scale, between, slope=1 / mechanism.scale)
 
 
 @channel_of.register
 def _(mechanism: Gaussian, between: Between) -> Channel:
-    _require_within(mechanism, between)
     slope = abs(between.zero - between.one) / mechanism.sigma**2
-    return AddedGaussian(mechanism.sigma, between.zero, between.one, _gaussian, slope=slope)
-
-
-def _require_integers(mechanism: DiscreteLaplace | DiscreteGaussian, between: Between) -> None:
-    _require_within(mechanism, between)
-    for value in (between.zero, between.one):
-        if not (value == math.floor(value) and abs(value) < 2**50):
-            raise DomainError("statistic", value, "an integer")
+    return _added(Noise(_gaussian, _gaussian_loss), mechanism, mechanism.sigma, between, slope)
 
 
 @channel_of.register
 def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
-    _require_integers(mechanism, between)
-    return AddedLaplace(mechanism.scale, between.zero, between.one, _discrete_laplace)
+    return _added(Noise(_discrete_laplace, _laplace_loss), mechanism, mechanism.scale, between)
 
 
 @channel_of.register
 def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
-    _require_integers(mechanism, between)
     if not 76 * mechanism.sigma < LARGEST_TABLE:
         raise UnsupportedError(
             repr(mechanism),
             f"the experiment draws from a table of its outcomes, of at most {LARGEST_TABLE} values",
         )
-    return AddedGaussian(mechanism.sigma, between.zero, between.one, _discrete_gaussian)
+    return _added(Noise(_discrete_gaussian, _gaussian_loss), mechanism, mechanism.sigma, between)
+
+
+def _added(
+    noise: Noise, mechanism: Composable, size: float, between: Between, slope: float = 0.0
+) -> Channel:
+    """Noise on the two values, once it is certain that these are within the mechanism's sensitivity, rounding aside.
+
+    The values of discrete noise are integers.
+    """
+    apart, most = abs(between.zero - between.one), reach_of(mechanism, between.adjacency)
+    if not apart <= most * (1 + DISTANCE_ERROR):
+        name = "|statistic(zero) - statistic(one)|"
+        raise DomainError(name, apart, f"at most the sensitivity {most!r} of the mechanism")
+    for value in (between.zero, between.one):
+        if isinstance(mechanism, DiscreteLaplace | DiscreteGaussian) and not (
+            value == math.floor(value) and abs(value) < 2**50
+        ):
+            raise DomainError("statistic", value, "an integer")
+    return AddedNoise(noise, size, between.zero, between.one, slope)
 
 
 # A mechanism on a Poisson sample: the differing record is in it or not, and the others are held fixed.

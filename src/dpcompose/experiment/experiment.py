@@ -23,11 +23,12 @@ from dpcompose.composition import (
     one_of,
 )
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
-from dpcompose.experiment.adversaries import Adversary
+from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Limits, Measured, Seed, Tally, Views, coins_of
 from dpcompose.experiment.round import Rules, States
 from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
+from dpcompose.numerics import largest
 from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
 
@@ -61,13 +62,17 @@ class Certified:
         Raises:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
-        found = self.rounds.delta(epsilon=epsilon, **self._game(options))
-        return _promised(self.filter, found, lambda filter: _delta_at(filter, epsilon))
+        rounds = self.rounds.delta(epsilon=epsilon, **self._game(options))
+        if self.filter is None:
+            return rounds
+        return self._smaller(rounds, _delta_at(self.filter, epsilon))
 
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
-        found = self.rounds.epsilon(delta=delta, **self._game(options))
-        return _promised(self.filter, found, lambda filter: filter.epsilon_at(delta=delta))
+        rounds = self.rounds.epsilon(delta=delta, **self._game(options))
+        if self.filter is None:
+            return rounds
+        return self._smaller(rounds, self.filter.epsilon_at(delta=delta))
 
     def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -82,18 +87,20 @@ class Certified:
         if self.filter is None:
             return rows
         total = self.filter.total(1, delta=delta)
-        own = Comparison(
-            f"{self.filter.kind} filter, {total.theorem}",
-            total.reference,
-            total.epsilon,
-            "upper bound",
-        )
+        name = f"{self.filter.kind} filter, {total.theorem}"
+        own = Comparison(name, total.reference, total.epsilon, "upper bound")
         # Nobody may reach what the rounds would allow without it.
         others = (
             replace(row, kind="upper bound", lower=None) if row.kind == "certified" else row
             for row in rows
         )
         return tuple(sorted((own, *others), key=lambda row: (row.kind == "estimate", row.epsilon)))
+
+    def _smaller(self, rounds: Bound, promise: float) -> Bound:
+        """The smaller upper end of both, and no lower one: nobody may reach what the rounds would allow."""
+        if rounds.upper <= promise or self.filter is None:
+            return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
+        return Bound(0.0, promise, Certificate(f"the promise of the {self.filter.kind} filter"))
 
     def _game(self, options: Options) -> dict[str, Any]:
         game: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
@@ -103,34 +110,19 @@ class Certified:
         return {**options, **game}
 
 
-def _promised(filter: Filter | None, rounds: Bound, says: Callable[[Filter], float]) -> Bound:
-    """The certificate under a filter: the smaller upper end, and no lower one; without one that of the rounds."""
-    if filter is None:
-        return rounds
-    promise = says(filter)
-    if rounds.upper <= promise:
-        return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
-    return Bound(0.0, promise, Certificate(f"the promise of the {filter.kind} filter"))
-
-
 def _delta_at(filter: Filter, epsilon: float) -> float:
     """About the least delta, never below it, at which the filter promises epsilon; at most 1."""
-    low, high = math.log(5e-324), 0.0
-    if not filter.epsilon_at(delta=1.0) <= epsilon:
+
+    def within(exponent: float) -> bool:
+        return filter.epsilon_at(delta=math.exp(-exponent)) <= epsilon
+
+    if not within(0.0):
         return 1.0
-    if filter.epsilon_at(delta=0.0) <= epsilon:
+    if within(math.inf):
         return 0.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (
-            (low, middle)
-            if filter.epsilon_at(delta=math.exp(middle)) <= epsilon
-            else (middle, high)
-        )
-    return math.exp(high)
+    return math.exp(-largest(within, low=0.0, high=-math.log(5e-324)))
 
 
-BISECTIONS = 60
 BLOCK = 1 << 13
 """Transcripts that are played together. Each block has its own random numbers, whatever else is played with it."""
 MOST_ROUNDS, MOST_TRANSCRIPTS = 10**6, 10**12
@@ -187,15 +179,13 @@ class Experiment:
             raise DomainError(
                 "charged_delta", self.charged_delta, "None, as there is no filter to charge it"
             )
-        if not isinstance(self.adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "adversary", self.adversary, "an adversary, with `first` and `choose`"
-            )
-        family = tuple(self.family) if isinstance(self.family, Sequence) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not (family and all(isinstance(each, Composable) for each in family)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("family", self.family, "a list of at least one mechanism")
+        require_adversary(self.adversary)
+        accepted = "a list of at least one mechanism"
+        family = check.several("family", self.family, Composable, accepted)
         object.__setattr__(self, "family", family)
-        object.__setattr__(self, "rounds", _number("rounds", self.rounds, most=MOST_ROUNDS))
+        object.__setattr__(
+            self, "rounds", check.count("rounds", self.rounds, least=1, most=MOST_ROUNDS)
+        )
         object.__setattr__(self, "adjacency", check.named("adjacency", self.adjacency, Adjacency))
         object.__setattr__(
             self, "orientation", check.named("orientation", self.orientation, Orientation)
@@ -234,7 +224,7 @@ class Experiment:
         Raises:
             RefusedRoundError: If the adversary asks what it may not, or fails: with the round's number and the reason.
         """
-        count = _number("transcripts", transcripts)
+        count = check.count("transcripts", transcripts, least=1, most=MOST_TRANSCRIPTS)
         if not count * self.rounds <= MOST_ANSWERS:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
             raise DomainError(
@@ -271,7 +261,7 @@ class Experiment:
             DomainError: If a number is outside its domain.
             RefusedRoundError: If the adversary asks what it may not, or fails.
         """
-        count = _number("transcripts", transcripts)
+        count = check.count("transcripts", transcripts, least=1, most=MOST_TRANSCRIPTS)
         failure, shares = (
             check.open_probability("failure", failure),
             check.count("shares", shares, least=1),
@@ -321,7 +311,9 @@ class Experiment:
 
         Of each the first transcript, the seed of its coins, the answers so far as somebody asked, and the losses.
         """
-        _playable(world, rng)
+        check.member("world", world, World)
+        accepted = "a numpy.random.Generator, such as numpy.random.default_rng(1)"
+        check.kind("rng", rng, np.random.Generator, accepted)
         root = int(rng.integers(2**63))
         # A block of many rounds has fewer transcripts, so that it needs no more memory.
         size = min(BLOCK, count, -(-MOST_PLAYED // self.rounds))
@@ -350,20 +342,6 @@ class Experiment:
             answer(groups, world, noise, answers[number], loss, spare)
             places = groups.places
         return answers, loss
-
-
-def _number(name: str, value: Any, *, most: int = MOST_TRANSCRIPTS) -> int:
-    if not check.count(name, value, least=1) <= most:
-        raise DomainError(name, value, f"an integer from 1 to {most}")
-    return int(value)
-
-
-def _playable(world: Any, rng: Any) -> None:
-    check.member("world", world, World)
-    if not isinstance(rng, np.random.Generator):
-        raise DomainError(
-            "rng", rng, "a numpy.random.Generator, such as numpy.random.default_rng(1)"
-        )
 
 
 # The measured, the exact and the certified delta of one experiment, over epsilon.

@@ -18,17 +18,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from dpcompose import check
-from dpcompose.errors import DomainError, RefusedRoundError
-from dpcompose.experiment.adversaries import Adversary
+from dpcompose.composition import entries_of
+from dpcompose.errors import DomainError
+from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
-from dpcompose.experiment.round import STOPPED, Query, reason_of
-from dpcompose.experiment.solved import opened
+from dpcompose.experiment.round import STOPPED, Query, Round
+from dpcompose.experiment.solved import chosen, opened
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 #
@@ -193,29 +195,23 @@ class Views:
         """
         if not self.coins:
             raise DomainError("coins", self.coins, "the seeds that `play` keeps")
-        if not isinstance(adversary, Adversary):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("adversary", adversary, "an adversary, with `first` and `choose`")
+        require_adversary(adversary)
         places, which = dict[Query, int](), np.full(self.answers.shape, STOPPED)
+
+        def numbered(proposal: Round) -> Any:
+            listed = [places.setdefault(query, len(places)) for query in proposal.queries]
+            # The place -1, of whoever asks nothing, is that of the last.
+            return np.array([*listed, STOPPED])[0 if proposal.which is None else proposal.which]
+
         ends = [*list(self.coins)[1:], len(self.loss)]
         for (start, seed), end in zip(self.coins.items(), ends, strict=True):
-            state, answers, asked = (
-                opened(adversary, coins_of(seed)),
-                self.answers[:, start:end],
-                which[:, start:end],
-            )
-            for number in range(len(answers)):
-                sealed = answers[:number].view()
-                sealed.flags.writeable = False
-                try:
-                    state, chosen = adversary.choose(state, sealed)
-                except Exception as error:
-                    raise RefusedRoundError(number + 1, reason_of(error)) from error
-                if chosen is None:
+            state = opened(adversary, coins_of(seed))
+            for number in range(len(which)):
+                seen = self.answers[:number, start:end]
+                state, numbers = chosen(adversary, state, seen, numbered)
+                if numbers is None:
                     break
-                known = np.array(
-                    [STOPPED, *(places.setdefault(query, len(places)) for query in chosen.queries)]
-                )
-                asked[number] = known[1 if chosen.which is None else chosen.which + 1]
+                which[number, start:end] = numbers
         return Questions(tuple(places), which)
 
 
@@ -278,7 +274,7 @@ class Measured:
 
         Reference: [David1981, Section 2.1]
         """
-        points = _numbers("epsilons", epsilons, "finite numbers")
+        points = entries_of("epsilons", epsilons, check.finite)
         flat = points.ravel()
         zero, one = self._survivals
         lower = np.maximum(zero.lower(flat), one.lower(flat))
@@ -300,9 +296,7 @@ class Measured:
         Raises:
             DomainError: If one is not in [0, 1].
         """
-        asked = _numbers("deltas", deltas, "probabilities, in [0, 1]")
-        if not np.all((asked >= 0) & (asked <= 1)):
-            raise DomainError("deltas", deltas, "probabilities, in [0, 1]")
+        asked = entries_of("deltas", deltas, check.probability)
         end = 2.0**LARGEST
         low, middle = np.zeros((2, 3, *asked.shape))
         high = np.full_like(low, end)
@@ -320,8 +314,7 @@ class Measured:
         Args:
             bins: The number of bins, at most 10^6.
         """
-        if not check.count("bins", bins, least=1) <= MOST_BINS:
-            raise DomainError("bins", bins, f"an integer from 1 to {MOST_BINS}")
+        check.count("bins", bins, least=1, most=MOST_BINS)
         mirrored = Tally(self.one.counts[::-1], self.one.weights[::-1])
         inside = np.flatnonzero((self.zero.counts + mirrored.counts)[1:-1]) + 1
         low, high = (EDGES[inside[0]], EDGES[inside[-1] + 1]) if len(inside) else (-1.0, 1.0)
@@ -354,16 +347,6 @@ class Measured:
             else [1.0]
         )
         return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
-
-
-def _numbers(name: str, values: ArrayLike, expected: str) -> Reals:
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except Exception:  # whatever the object raises that is asked for its number
-        raise DomainError(name, values, expected) from None
-    if not np.all(np.isfinite(found)):
-        raise DomainError(name, values, expected)
-    return found
 
 
 @dataclass(frozen=True)

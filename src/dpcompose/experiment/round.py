@@ -85,10 +85,7 @@ def _database(name: str, records: Any) -> Database:
 
 def queries_of(queries: Any) -> tuple[Query, ...]:
     """`queries` as the questions of an adversary: at least one Query."""
-    found = tuple(cast("Iterable[Any]", queries)) if isinstance(queries, Iterable) else ()
-    if not (found and all(isinstance(each, Query) for each in found)):
-        raise DomainError("queries", queries, "at least one Query")
-    return found
+    return check.several("queries", queries, Query, "at least one Query")
 
 
 def direction(zero: Database, one: Database, adjacency: Adjacency) -> int | None:
@@ -133,8 +130,7 @@ def about_bob(mechanism: Composable, *, adjacency: Adjacency = Adjacency.ADD_REM
         DomainError: If the one is no mechanism, or the other no Adjacency.
         UnsupportedError: If the mechanism has several coordinates.
     """
-    if not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError("mechanism", mechanism, "a mechanism, such as Laplace(2.0)")
+    check.kind("mechanism", mechanism, Composable, "a mechanism, such as Laplace(2.0)")
     other = _OTHER[check.member("adjacency", adjacency, Adjacency)]
     return Query(mechanism, ("Bob",), other, Holds("Bob", reach_of(mechanism, adjacency)))
 
@@ -355,15 +351,7 @@ def checked(proposed: Any, places: Places, rules: Rules) -> Groups:
         DomainError: If it is no round, or asks what it may not.
         UnsupportedError: If there is no sampler for a mechanism.
     """
-    if not isinstance(proposed, Round):
-        raise DomainError("round", proposed, "a Round, or None to stop")
-    queries = proposed.queries
-    if not (
-        isinstance(queries, tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
-        and queries
-        and all(isinstance(query, Query) for query in queries)  # pyright: ignore[reportUnnecessaryIsInstance]
-    ):
-        raise DomainError("queries", queries, "at least one Query, in a tuple")
+    queries = queries_of(check.kind("round", proposed, Round, "a Round, or None to stop").queries)
     if proposed.which is None and rules.states is None:
         return Groups(((rules.channel(queries[0]), None),), places)
     transcripts = len(places)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World, log_ratio
 from dpcompose.experiment.round import Groups, Places, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
+
+Read = TypeVar("Read")
 
 
 def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
@@ -39,11 +42,22 @@ def proposed(
     Raises:
         RefusedRoundError: If it may not, or fails.
     """
+    return chosen(adversary, state, answers, lambda proposal: checked(proposal, places, rules))
+
+
+def chosen(
+    adversary: Adversary, state: Any, answers: Reals, read: Callable[[Any], Read]
+) -> tuple[Any, Read | None]:
+    """The next state of an adversary, and what `read` makes of its next round; None if it stops.
+
+    Raises:
+        RefusedRoundError: If either fails.
+    """
     sealed = answers.view()  # the adversary cannot write to it
     sealed.flags.writeable = False
     try:
-        state, chosen = adversary.choose(state, sealed)
-        return state, None if chosen is None else checked(chosen, places, rules)
+        state, proposal = adversary.choose(state, sealed)
+        return state, None if proposal is None else read(proposal)
     except Exception as error:
         raise RefusedRoundError(len(answers) + 1, reason_of(error)) from error
 
@@ -111,34 +125,18 @@ class Solved:
     def epsilon(self, delta: float) -> Bound:
         """The smallest epsilon >= 0 at which `delta` is at most this; infinite where no finite one is.
 
-        Newton's method from the left of a convex function made of lines gives a guess; `delta` certifies both sides.
-
         Raises:
             DomainError: If delta is outside [0, 1].
         """
-        asked, made = (
-            check.probability("delta", delta),
-            Certificate("every view of the tree, in 60 digits"),
-        )
-        if self.delta(0.0).upper <= asked:
-            return Bound(0.0, 0.0, made)
+        level = Decimal(check.probability("delta", delta))
         with localcontext(CONTEXT):
             orders = (self.zero, self.one), (self.one, self.zero)
-            guess = max(_root(Decimal(asked), one, other) for one, other in orders)
-            never = max(
-                sum((p for p, q in zip(*each, strict=True) if q == 0), Decimal(0))
-                for each in orders
-            )
-            if guess == math.inf or 0 < never == Decimal(asked):
-                return Bound(math.inf if never > Decimal(asked) + ROUNDING else 0.0, math.inf, made)
-        largest = up(up(float(np.max(np.abs(self.loss)))))
-        lower, upper, step = down(guess), up(guess), math.ulp(guess)
-        while upper < largest and not self.delta(upper).upper <= asked:
-            upper, step = upper + step, 10 * step
-        step = math.ulp(guess)
-        while lower > 0 and not self.delta(lower).lower > asked:
-            lower, step = lower - step, 10 * step
-        return Bound(max(lower, 0.0), min(upper, largest), made)
+            low = max(_largest_loss(level + ROUNDING, *order) for order in orders) - ROUNDING
+            high = max(_largest_loss(level - ROUNDING, *order) for order in orders) + ROUNDING
+        most = float(np.max(np.abs(self.loss)))
+        lower = max(down(float(low)), 0.0) if low.is_finite() else math.inf
+        upper = min(up(float(high)), up(up(most))) if high > ROUNDING else 0.0
+        return Bound(lower, upper, Certificate("every view of the tree, in 60 digits"))
 
     @cached_property
     def loss(self) -> Reals:
@@ -154,21 +152,22 @@ class Solved:
         )
 
 
-def _root(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> float:
-    """About the smallest epsilon >= 0 where the sum of (p - e^epsilon q)_+ is at most delta."""
-    a = Decimal(1)
-    while True:
-        above = [(p, q) for p, q in zip(one, other, strict=True) if p > a * q]
-        excess = sum((p - a * q for p, q in above), Decimal(0)) - delta
-        slope = sum((q for _, q in above), Decimal(0))
-        if excess <= 0:
-            return float(a.ln())
-        if slope == 0:
-            return math.inf
-        after = a + excess / slope
-        if after == a:
-            return float(a.ln())
-        a = after
+def _largest_loss(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
+    """About the largest ln of (P(E) - delta) / Q(E) over all events E, at least 0; infinite where some Q(E) is 0.
+
+    It is the smallest epsilon >= 0 with P(E) <= e^epsilon Q(E) + delta for all E; the best event has the views of the
+    largest ratios.
+    """
+    ratios = [(p / q if q else Decimal("inf"), p, q) for p, q in zip(one, other, strict=True) if p]
+    above, best = -delta, Decimal(1)
+    below = Decimal(0)
+    for ratio, p, q in sorted(ratios, reverse=True):
+        above, below = above + p, below + q
+        if above > 0 and ratio.is_infinite():
+            return ratio
+        if above > 0:
+            best = max(best, above / below)
+    return best.ln()
 
 
 def walk(adversary: Adversary, rounds: int, rules: Rules, *, leaves: int) -> Solved:

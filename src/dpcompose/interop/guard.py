@@ -21,14 +21,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
 from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
-from dpcompose.adaptive import Budget, Filter, MenuFilter, shown
+from dpcompose.adaptive import Budget, Filter, MenuFilter
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
@@ -41,6 +40,7 @@ from dpcompose.errors import (
     StoreError,
     UnknownScopeError,
     UnsupportedError,
+    few_digits,
 )
 from dpcompose.ledger import Entry, Kind, Ledger, Receipt
 from dpcompose.mechanisms import Gaussian, parse, serialize
@@ -538,7 +538,7 @@ class TrainingGuard:
 
 def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
     """The refusal of a step, from that of a filter, with amounts shown to six digits."""
-    asked, left = shown(Fraction(str(refusal.requested)), Fraction(str(refusal.left)))
+    asked, left = few_digits(refusal.requested, up=True), few_digits(refusal.left, up=False)
     return StepRefusedError(
         refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting
     )

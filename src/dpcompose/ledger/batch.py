@@ -112,7 +112,9 @@ class Batch:
 
     def facts(self, root: str, kind: str) -> Mapping[str, str]:
         stored = self.stored.facts(root, kind)
-        own = {name: text for (of, name), text in self.changed.get(root, {}).items() if of == kind}
+        if root not in self.changed:
+            return stored
+        own = {name: text for (of, name), text in self.changed[root].items() if of == kind}
         if not own:
             return stored
         return {name: text for name, text in {**stored, **own}.items() if text is not None}

@@ -244,15 +244,9 @@ class Scope:
 
     def within(self, spent: Mapping[str, int]) -> list[Mapping[str, int]]:
         """Its alternatives that hold of a balance, or its own caps if there are none."""
-        sets = self.alternatives or (self.caps.units,)
-        found: list[Mapping[str, int]] = []
-        for caps in sets:  # every charge comes here: a loop is twice as fast as `all`
-            for name, cap in caps.items():
-                if not spent.get(name, 0) <= cap:
-                    break
-            else:
-                found.append(caps)
-        return found
+        return [
+            caps for caps in self.alternatives or (self.caps.units,) if _short(caps, spent) is None
+        ]
 
     def room(self, spent: Mapping[str, int]) -> dict[str, int]:
         """The most that a charge of each currency by itself could still ask here."""
@@ -277,6 +271,14 @@ class Scope:
         except (TypeError, ValueError):
             pass
         return None
+
+
+def _short(caps: Mapping[str, int], spent: Mapping[str, int]) -> str | None:
+    """The first currency of which more is spent than its cap; None if there is none."""
+    for name, cap in caps.items():
+        if not spent.get(name, 0) <= cap:
+            return name
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,20 +437,18 @@ def _require_room(before: AccountNode, after: AccountNode) -> None:
     scope = after.scope
     if scope.kind is Kind.SLOTS:
         return
-    for name, cap in scope.caps.units.items():
-        if not after.spent[name] <= cap:
-            asked, left = after.spent[name] - before.spent[name], cap - before.spent[name]
-            raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
-    if scope.alternatives and not scope.within(after.spent):
-        caps = (scope.within(before.spent) or [dict.fromkeys(scope.caps.units, 0)])[-1]
-        name = next(
-            (name for name, cap in caps.items() if not after.spent[name] <= cap), next(iter(caps))
-        )
-        asked, left = (
-            after.spent[name] - before.spent[name],
-            max(caps[name] - before.spent[name], 0),
-        )
-        raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
+    caps = scope.caps.units
+    name = _short(caps, after.spent)
+    if name is None:
+        for each in scope.alternatives:
+            if _short(each, after.spent) is None:
+                return
+        if not scope.alternatives:
+            return
+        caps = (scope.within(before.spent) or [dict.fromkeys(caps, 0)])[-1]
+        name = _short(caps, after.spent) or next(iter(caps))
+    asked, left = after.spent[name] - before.spent[name], max(caps[name] - before.spent[name], 0)
+    raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
 
 
 def available(chain: Sequence[AccountNode]) -> dict[str, int]:
