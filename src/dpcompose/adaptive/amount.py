@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.numerics import largest as largest_between
+from dpcompose.pictured import Card
 from dpcompose.values import double_below, exact, rounded_down
 
 GRID = 10**40
@@ -138,7 +139,7 @@ _CLOSE = 1.0 + 1e-13
 
 
 @dataclass(frozen=True)
-class Total:
+class Total(Card):
     """An epsilon, an upper bound, and the theorem that gives it.
 
     Args:

@@ -29,6 +29,7 @@ from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.round import STOPPED, Query, reason_of
 from dpcompose.experiment.solved import opened
+from dpcompose.pictured import Card
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 #
@@ -231,7 +232,7 @@ QUANTILE_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Card):
     """delta at some epsilons, three arrays of one shape.
 
     Args:
