@@ -174,7 +174,8 @@ def _plain(cell: Any) -> Any:
 
 def answer_bars(answer: Answer, *, axes: Any, confidence: float) -> Any:
     """A bar for each row of an answer, with its interval."""
-    if not hasattr(axes, "barh") and axes is not None:
+    origins = {each.__module__.split(".")[0] for each in type(axes).__mro__}
+    if axes is not None and "matplotlib" not in origins:
         raise DomainError("axes", axes, "matplotlib axes, or None")
     low, high = answer.interval(confidence)
     before = len(answer.design.aggregation.by)

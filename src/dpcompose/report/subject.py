@@ -112,12 +112,7 @@ def plain_page(result: Any) -> Page:
         return Page(type(result).__name__, headline, notes=rows)
     title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(result).__name__).capitalize()
     meaning = (type(result).__doc__ or "").partition("\n\n")[0]
-    return Page(
-        title,
-        getattr(result, "reason", title),
-        facts=_facts(result),
-        notes=[" ".join(meaning.split())],
-    )
+    return Page(title, title, facts=_facts(result), notes=[" ".join(meaning.split())])
 
 
 def _facts(result: Any) -> list[tuple[str, str]]:
