@@ -242,7 +242,7 @@ MEMBERS = [
         "Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False
     ),
     Member("RenyiCurve", renyi_curve, replaceable=False, sampleable=False, attained=False),
-    Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
+    Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=1),
     Member(
         "PermuteAndFlip",
         lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1),
