@@ -23,7 +23,7 @@ def world() -> Iterator[statements.World]:
 
 
 def test_statements_have_the_numbers_of_the_plain_query(world: statements.World) -> None:
-    """Every fourth is answered here, all are by `python -m tests.release.statements`; the others are read, as those that are answered were."""
+    """Every fourth is answered here, all are by `python -m tests.release.statements`; the others are priced."""
     listed = list(statements.statements())
     wrong = [said for each in listed[::4] if (said := world.judged(each))]
     assert len(listed) >= 90 and (len(listed[::4]) - len(wrong)) * 100 >= AT_LEAST * len(
