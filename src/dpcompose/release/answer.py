@@ -239,7 +239,11 @@ class Answer(AnswerTable):
             DomainError: If the confidence is outside (0, 1).
             MissingExtraError: If matplotlib is not installed.
         """
-        return Plot.find("answer_bars")(self, axes=axes, confidence=confidence)
+        origins = {each.__module__.split(".")[0] for each in type(axes).__mro__}
+        if axes is not None and "matplotlib" not in origins:
+            raise DomainError("axes", axes, "matplotlib axes, or None")
+        (picture,) = Plot.find("pictures")(self, confidence=confidence)
+        return picture.draw(axes)
 
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """The noise of each released number is at most this far from 0 with that probability, each

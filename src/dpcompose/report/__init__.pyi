@@ -31,7 +31,6 @@ if True:
     )
     from .number import above as above, below as below, exactly as exactly, trimmed as trimmed
     from .picture import Picture as Picture, require_pictures as require_pictures, write as write
-    from .release import answer_bars as answer_bars
     from .schemas import DOCUMENTS as DOCUMENTS, schema as schema
     from .subject import card_html as card_html, card_text as card_text
     from .text import text as text

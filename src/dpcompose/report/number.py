@@ -7,7 +7,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from enum import Enum
 from typing import Any, cast
 
-from dpcompose.report.layout import Page
 from dpcompose.values import Bound
 
 MOST = 17
@@ -46,13 +45,6 @@ def interval(bound: Bound) -> tuple[str, str]:
         return exactly(bound.lower), exactly(bound.upper)
     digits = digits_of(bound) + 2
     return below(bound.lower, digits), above(bound.upper, digits)
-
-
-def bound_page(bound: Bound) -> Page:
-    """Both ends of a number, and what they rest on."""
-    low, high = interval(bound)
-    facts = [("at least", low), ("rests on", bound.certificate.method)]
-    return Page("A number with two ends", f"at most {high}", facts=facts)
 
 
 def digits_of(bound: Bound) -> int:

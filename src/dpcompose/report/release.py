@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.errors import DomainError
 from dpcompose.numerics import two_digits
 from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.ledger import at_least, at_most, listed
@@ -172,28 +171,31 @@ def _plain(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)
 
 
-def answer_bars(answer: Answer, *, axes: Any, confidence: float) -> Any:
+def answer_pictures(answer: Answer, *, confidence: float = 0.95) -> tuple[Picture]:
     """A bar for each row of an answer, with its interval."""
-    origins = {each.__module__.split(".")[0] for each in type(axes).__mro__}
-    if axes is not None and "matplotlib" not in origins:
-        raise DomainError("axes", axes, "matplotlib axes, or None")
     low, high = answer.interval(confidence)
-    before = len(answer.design.aggregation.by)
+    before, cells = len(answer.design.aggregation.by), answer.main.cells
     values = answer.columns[before + answer.question.error_column].cells
-    cells = answer.main.cells
     # Bins and fractions are labeled beside the number; an answer of one row has no label.
     labels = [each.cells for each in answer.columns[: before + 2] if each is not answer.main]
     texts = [", ".join(map(str, row)) for row in zip(*labels, strict=True)]
     shown = texts if texts and len(cells) > 1 else [""] * len(cells)
-    below_it = [max(cell - end, 0.0) for cell, end in zip(cells, low, strict=True)]
-    above_it = [max(end - cell, 0.0) for cell, end in zip(cells, high, strict=True)]
-    axes = figure(7.5).subplots() if axes is None else axes
-    look: dict[str, Any] = {"color": COLORS[0], "ecolor": INK, "height": 0.6}
-    axes.barh(range(len(cells)), values, xerr=(below_it, above_it), **look)
-    axes.set_yticks(range(len(cells)), list(map(named, shown)))
-    axes.set(xlabel=answer.main.name)
-    axes.invert_yaxis()
-    return style(axes)
+    ends = [
+        [max(cell - least, 0.0), max(most - cell, 0.0)]
+        for cell, least, most in zip(cells, low, high, strict=True)
+    ]
+
+    def draw(axes: Axes | None) -> Axes:
+        axes = axes or figure(7.5).subplots()
+        look: dict[str, Any] = {"color": COLORS[0], "ecolor": INK, "height": 0.6}
+        axes.barh(range(len(cells)), values, xerr=list(zip(*ends, strict=True)), **look)
+        axes.set_yticks(range(len(cells)), list(map(named, shown)))
+        axes.set(xlabel=answer.main.name)
+        axes.invert_yaxis()
+        return style(axes)
+
+    caption = f"Each number with its interval, which holds with probability {exactly(confidence)}."
+    return (Picture(answer.question.kind, caption, draw),)
 
 
 def counting_page(plan: CountingPlan) -> Page:

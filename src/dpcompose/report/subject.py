@@ -16,14 +16,15 @@ from dpcompose.notebook import Listed
 from dpcompose.pictured import Card
 from dpcompose.report.html import SHOWN, fragment
 from dpcompose.report.layout import Page
-from dpcompose.report.number import exactly, interval, nearest
+from dpcompose.report.number import exactly, nearest
 from dpcompose.report.picture import Picture, write
 from dpcompose.report.text import text
 from dpcompose.values import Bound
 
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
-    "[FilterAdvice]": "ledger advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
+    "[FilterAdvice]": "ledger advice", "[Quote]": "release quote", "Answer": "release answer",
+    "[AnswerTable]": "release release",
     "AuditResult": "audit audit", "Summary": "book experiment", "Exposure": "ledger exposure",
     "FilterAdvice": "subject plain",
     "Statement": "book evaluation", "[Statement]": "book listing", "Lesson": "book lesson",
@@ -51,10 +52,13 @@ def page(subject: Any, /, *more: Any, **how: Any) -> Page:
     except DomainError:
         if isinstance(subject, (list, tuple)):
             raise
+        if isinstance(subject, Listed):
+            headline, rows = subject.in_lines()
+            return Page(type(subject).__name__, headline, notes=rows)
         try:
             return _function([subject], "{}_page")([subject], *more, **how)
         except DomainError:
-            if not isinstance(subject, Card | Listed):
+            if not isinstance(subject, Card | Bound):
                 raise
             return plain_page(subject)
 
@@ -106,10 +110,7 @@ def _function(subject: Any, form: str) -> Any:
 
 
 def plain_page(result: Any) -> Page:
-    """A result that needs no page of its own: its lines, or its fields under their names."""
-    if isinstance(result, Listed):
-        headline, rows = result.in_lines()
-        return Page(type(result).__name__, headline, notes=rows)
+    """A result that needs no page of its own: its fields under their names."""
     title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(result).__name__).capitalize()
     meaning = (type(result).__doc__ or "").partition("\n\n")[0]
     return Page(title, title, facts=_facts(result), notes=[" ".join(meaning.split())])
@@ -130,24 +131,18 @@ def _in_words(value: Any) -> str:
             return exactly(value)
         case Fraction() if value.denominator > 10**6:
             return f"about {nearest(float(value))}"
-        case Bound():
-            return " to ".join(dict.fromkeys(interval(value)))
         case Enum():
             return str(value.value)
         case Mapping():
             pairs = cast("Mapping[Any, Any]", value).items()
             return ", ".join(f"{name} {_in_words(each)}" for name, each in pairs) or "none"
         case list() | tuple():
-            items = cast("list[Any]", value)
-            texts = [
-                f"({_in_words(each)})" if isinstance(each, tuple) else _in_words(each)
-                for each in items[:SHOWN]
-            ]
+            items = [_in_words(each) for each in cast("list[Any]", value)]
             more = [f"and {len(items) - SHOWN:,} more"] if len(items) > SHOWN else []
-            return ", ".join([*texts, *more]) or "none"
+            return ", ".join([*items[:SHOWN], *more]) or "none"
         case _ if type(value).__module__ == "numpy":
             return _in_words(value.tolist())
         case _ if is_dataclass(value) and re.match(r"\w+\(\w+=", repr(value)):
-            return ", ".join(f"{name} {text}" for name, text in _facts(value))
+            return f"({', '.join(f'{name} {text}' for name, text in _facts(value))})"
         case _:
             return str(value).partition("\n")[0]
