@@ -36,16 +36,16 @@ def escaped(text: str) -> str:
 class Listed:
     """A value that shows itself as a headline and rows below it: printed, and in a notebook."""
 
-    def in_lines(self) -> tuple[str, Sequence[str]]:
+    def _in_lines(self) -> tuple[str, Sequence[str]]:
         """The headline and the rows."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        headline, rows = self.in_lines()
+        headline, rows = self._in_lines()
         return "\n".join([headline, *_first(rows)])
 
     def _repr_html_(self) -> str:
-        return lines(*self.in_lines())
+        return lines(*self._in_lines())
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))

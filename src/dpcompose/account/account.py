@@ -278,7 +278,7 @@ class Account(Listed):
             child = balance
         return most
 
-    def in_lines(self) -> tuple[str, list[str]]:
+    def _in_lines(self) -> tuple[str, list[str]]:
         """The budgets of the chain, and how much of them is spent."""
         budgets = [
             f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None

@@ -331,7 +331,7 @@ class Odometer(Listed):
         """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""
         return self.read(state.mileage)
 
-    def in_lines(self) -> tuple[str, list[str]]:
+    def _in_lines(self) -> tuple[str, list[str]]:
         """How sure its readings are, and its boundary."""
         kept = f"of that for mechanisms with a delta of their own: {self.mechanism_delta!r}"
         rows = [f"boundary: {self.boundary!r}", *([kept] if self.mechanism_delta else [])]

@@ -77,7 +77,7 @@ class Comparison(Listed):
     lower: float | None = None
     note: str = ""
 
-    def in_lines(self) -> tuple[str, list[str]]:
+    def _in_lines(self) -> tuple[str, list[str]]:
         """The epsilon, and the theorem that gives it."""
         sign = "about" if self.kind == "estimate" else "<="
         row = f"{self.kind}: {self.name} {self.reference}"

@@ -105,7 +105,7 @@ class Profile(Listed):
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
 
-    def in_lines(self) -> tuple[str, list[str]]:
+    def _in_lines(self) -> tuple[str, list[str]]:
         """Delta at a few epsilons."""
         at = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
         upper = self(at).upper.tolist()

@@ -516,7 +516,7 @@ class Ledger(Listed):
         """Let go of files and connections."""
         self.store.close()
 
-    def in_lines(self) -> tuple[str, list[str]]:
+    def _in_lines(self) -> tuple[str, list[str]]:
         """The amounts that the first scopes have spent and left."""
         with self.moment() as moment:
             shown = [

@@ -354,10 +354,8 @@ class Balance(Card):
 
     @property
     def in_words(self) -> str:
-        """Its path, with what was spent, rounded up, and what its own caps leave, rounded down.
-
-        A budget of several alternatives is read in percent, of the one of which the least is spent.
-        """
+        """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
+        # Of several alternatives, the percent of the one of which the least is spent.
         if self.scope.alternatives and not self.closed:
             units = self.spent.units
             parts = [

@@ -237,7 +237,6 @@ class Answer(AnswerTable):
 
         Raises:
             DomainError: If the confidence is outside (0, 1).
-            MissingExtraError: If matplotlib is not installed.
         """
         origins = {each.__module__.split(".")[0] for each in type(axes).__mro__}
         if axes is not None and "matplotlib" not in origins:

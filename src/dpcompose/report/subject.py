@@ -53,7 +53,7 @@ def page(subject: Any, /, *more: Any, **how: Any) -> Page:
         if isinstance(subject, (list, tuple)):
             raise
         if isinstance(subject, Listed):
-            headline, rows = subject.in_lines()
+            headline, *rows = str(subject).splitlines()
             return Page(type(subject).__name__, headline, notes=rows)
         try:
             return _function([subject], "{}_page")([subject], *more, **how)
