@@ -133,9 +133,17 @@ STATE = re.compile(r"(\w+)=\1\+(\w+)\+(\w+)\.id(?=\}return \1\})")
 """Where lunr names a state of its automaton of words by letters and numbers of states, run together."""
 
 
+QUERY = re.compile(r"(?<=case 2:let )(\w+)=(\w+\.data)(?=;)")
+"""Where the search takes what is typed."""
+
+
 def unambiguous(worker: str) -> str:
-    """The script of the search, in which two states never have one name: else words with digits find nothing."""
-    return STATE.sub(r'\1=\1+\2+\3.id+";"', worker)
+    """The script of the search, in which two states never have one name: else words with digits find nothing.
+
+    A sign of its language amid a word, as in delta-close or e^epsilon, is read as a blank.
+    """
+    named = STATE.sub(r'\1=\1+\2+\3.id+";"', worker)
+    return QUERY.sub(r'\1=\2.replace(/(?<=\\S)[-^~:](?=\\S)/g," ")', named)
 
 
 MOST_WORDS = 65_000

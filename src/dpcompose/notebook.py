@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from typing import Any
 
 MOST = 10
 """Lines that are shown; the others are counted."""
 _SIGNS = {"<=": "\N{LESS-THAN OR EQUAL TO}", ">=": "\N{GREATER-THAN OR EQUAL TO}"}
 _LETTERS = {"epsilon": "\N{GREEK SMALL LETTER EPSILON}", "delta": "\N{GREEK SMALL LETTER DELTA}"}
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e(?:(-)0*(\d+)|\+(?=\d\d)0*(\d+))(?![\w.])")
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e(?:(-)0*(\d+)|\+(?=\d\d)0*(\d+))(?!\w|\.\w)")
 """Powers with a sign, as Python writes them, so that a name such as 1e5 stays as it is."""
 _NAMED = re.compile(r"\b(epsilon|delta)(?= (?:<=|>=|=) )")
 _SIGN = re.compile(r"(?<![<>=])[<>]=(?!=)")
@@ -32,14 +33,32 @@ def escaped(text: str) -> str:
     return html.escape(written(text))
 
 
+class Listed:
+    """A value that shows itself as a headline and rows below it: printed, and in a notebook."""
+
+    def _in_lines(self) -> tuple[str, Sequence[str]]:
+        """The headline and the rows."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        headline, rows = self._in_lines()
+        return "\n".join([headline, *_first(rows)])
+
+    def _repr_html_(self) -> str:
+        return lines(*self._in_lines())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
 def lines(headline: str, rows: Sequence[str] = ()) -> str:
     """A headline and rows below it, as HTML in which every character stands for itself."""
-    shown = [*rows[:MOST], *([f"and {len(rows) - MOST:,} more"] if len(rows) > MOST else [])]
-    texts = [
-        f"<code>{escaped(headline)}</code>",
-        *(f"<small>{escaped(row)}</small>" for row in shown),
-    ]
-    return "<br>".join(texts)
+    shown = (f"<small>{escaped(row)}</small>" for row in _first(rows))
+    return "<br>".join([f"<code>{escaped(headline)}</code>", *shown])
+
+
+def _first(rows: Sequence[str]) -> list[str]:
+    return [*rows[:MOST], *([f"and {len(rows) - MOST:,} more"] if len(rows) > MOST else [])]
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -242,7 +242,7 @@ MEMBERS = [
         "Concentrated", lambda size, _: Concentrated(size**2 / 2), sampleable=False, attained=False
     ),
     Member("RenyiCurve", renyi_curve, replaceable=False, sampleable=False, attained=False),
-    Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=2),
+    Member("Exponential", lambda size, _: Exponential(size), attained=False, examples=1),
     Member(
         "PermuteAndFlip",
         lambda size, variant: PermuteAndFlip(size, monotone=variant % 2 == 1),
@@ -257,14 +257,14 @@ MEMBERS = [
     Member(
         "NoisyArgmax", lambda size, _: NoisyArgmax(2**0.5 / size), attained=False, gaussian=True
     ),
-    Member("PrivateSelection", best_of_several, sampleable=False, attained=False, examples=2),
+    Member("PrivateSelection", best_of_several, sampleable=False, attained=False, examples=1),
     Member(
         "Staircase",
         lambda size, variant: Staircase(size, gamma=chosen(variant, None, 0.3, 0.8)),
         replaceable=False,
     ),
     Member("UnaryEncoding", unary_encoding),
-    Member("ShuffledReports", shuffled_reports, attained=False, examples=2),
+    Member("ShuffledReports", shuffled_reports, attained=False, examples=1),
     Member("MixtureOfGaussians", mixture_of_gaussians, symmetric=False, replaceable=False),
     Member(
         "TruncatedPoisson",
@@ -290,10 +290,10 @@ MEMBERS = [
         symmetric=False,
         replaceable=False,
         attained=False,
-        examples=2,
+        examples=1,
     ),
     Member("Gaussian-sampled", sampled_gaussian, symmetric=False),
-    Member("Laplace-sampled", sampled_laplace, symmetric=False, replaceable=False, examples=2),
+    Member("Laplace-sampled", sampled_laplace, symmetric=False, replaceable=False, examples=1),
     Member("RandomizedResponse-sampled", sampled_response, symmetric=False, replaceable=False),
     Member("one-sample", one_sample, symmetric=False, replaceable=False),
     Member(

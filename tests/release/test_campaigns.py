@@ -50,7 +50,7 @@ def test_files_whose_quotes_go_on_over_lines_are_found() -> None:
 @pytest.mark.parametrize("name", audit.QUESTIONS)
 def test_no_event_tells_neighbors_apart_too_well(name: str) -> None:
     # Refuted by chance with probability at most 1e-9.
-    assert audit.audited(audit.QUESTIONS[name], 300, 1e-9).verdict is Verdict.NOT_REFUTED
+    assert audit.audited(audit.QUESTIONS[name], 150, 1e-9).verdict is Verdict.NOT_REFUTED
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,14 @@ def world() -> Iterator[statements.World]:
 
 
 def test_statements_have_the_numbers_of_the_plain_query(world: statements.World) -> None:
-    """Every fourth is answered here, all are by `python -m tests.release.statements`; the others are read."""
+    """Every fourth is answered here, all are by `python -m tests.release.statements`; the others are priced."""
     listed = list(statements.statements())
     wrong = [said for each in listed[::4] if (said := world.judged(each))]
     assert len(listed) >= 90 and (len(listed[::4]) - len(wrong)) * 100 >= AT_LEAST * len(
         listed[::4]
     ), wrong
     refused = 0
-    for each in listed:
+    for each in (each for number, each in enumerate(listed) if number % 4):
         try:
             assert world.session(each.text).explain(
                 each.text, spend=statements.SPEND, tables=world.tables

@@ -50,3 +50,9 @@ def test_the_right_page_is_among_the_first_three(column: int, folder: str) -> No
 @BUILT
 def test_words_that_are_nowhere_find_no_page() -> None:
     assert found(["xyzzyplugh"]) == [[]]
+
+
+@BUILT
+@pytest.mark.parametrize("words", ["delta-close", "e^epsilon", "epsilon:0.1", "delta-接近"])
+def test_a_sign_amid_a_word_is_no_command(words: str) -> None:
+    assert any(page.endswith("book.html") for page in found([words])[0])

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dpcompose import check, notebook
+from dpcompose import check
 from dpcompose.account.scope import (
     ScopeBudget,
     adjacency_of,
@@ -45,6 +45,7 @@ from dpcompose.ledger import (
     paths_down_to,
 )
 from dpcompose.mechanisms import BlackBox, Composable, serialize
+from dpcompose.notebook import Listed
 from dpcompose.values import Adjacency
 
 
@@ -140,7 +141,7 @@ MOST_QUOTES = 8
 
 
 @dataclass(frozen=True)
-class Account:
+class Account(Listed):
     """A scope of a ledger, charged with mechanisms.
 
     >>> from dpcompose import Gaussian
@@ -278,15 +279,13 @@ class Account:
             child = balance
         return most
 
-    def _repr_html_(self) -> str:
-        """For a notebook: the budgets of the chain, and what is left."""
+    def _in_lines(self) -> tuple[str, list[str]]:
+        """The budgets of the chain, and how much of them is spent."""
         budgets = [
             f"{each.path}: {each.in_words}" for each in self.chain if each.filter is not None
         ]
-        left = [
-            f"left: {name} {few_digits(amount, up=False)}" for name, amount in self.left().items()
-        ]
-        return notebook.lines(f"Account on {self.scope}", budgets + left)
+        spent = [self.ledger.balance(path).in_words for path in paths_down_to(self.scope)]
+        return f"Account on {self.scope}", budgets + spent
 
     def charge(
         self,

@@ -28,11 +28,12 @@ from dpcompose.ledger import (
     paths_down_to,
 )
 from dpcompose.mechanisms import BlackBox, Concentrated, GaussianDP, parse
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Orientation, rounded_down, rounded_up
 
 
 @dataclass(frozen=True)
-class ExposureStatement:
+class ExposureStatement(Card):
     """An upper bound on epsilon at the delta asked, or the reason why there is none.
 
     Args:

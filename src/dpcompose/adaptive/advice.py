@@ -18,6 +18,7 @@ from dpcompose.adaptive.filter import Filter
 from dpcompose.adaptive.menu_filter import MenuFilter
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
@@ -30,7 +31,7 @@ _TOO_LONG = f"it is not priced within {SECONDS:g} s of the processor: charge it 
 
 
 @dataclass(frozen=True)
-class FilterAdvice:
+class FilterAdvice(Card):
     """The part of some work that one filter would grant.
 
     Args:

@@ -13,6 +13,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.numerics import largest as largest_between
+from dpcompose.pictured import Card
 from dpcompose.values import double_below, exact, rounded_down
 
 GRID = 10**40
@@ -125,7 +126,7 @@ _CLOSE = 1.0 + 1e-13
 
 
 @dataclass(frozen=True)
-class Total:
+class Total(Card):
     """An epsilon, an upper bound, and the theorem that gives it.
 
     Args:

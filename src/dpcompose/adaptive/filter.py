@@ -28,6 +28,7 @@ from dpcompose.attached import Opens
 from dpcompose.errors import DomainError, few_digits
 from dpcompose.guarantee import ApproximateDP, ConcentratedDP, Priced, TypedAmounts
 from dpcompose.mechanisms import Composable, serialize
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, exact
 
 MOST_PRICES = 1024
@@ -40,7 +41,7 @@ VERSION = 2
 
 
 @dataclass(frozen=True)
-class Spending:
+class Spending(Card):
     """The amounts spent under one filter. They never shrink, and cannot be carried to another filter.
 
     Args:
@@ -69,7 +70,7 @@ class Spending:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Card):
     """The answer to a request: granted, or refused with the first currency that is short.
 
     Args:

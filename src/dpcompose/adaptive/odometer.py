@@ -20,11 +20,13 @@ from typing import Any, ClassVar, Self
 
 from scipy.special import log_ndtr
 
-from dpcompose import check, notebook
+from dpcompose import check
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import Number, mapping, read, written
 from dpcompose.errors import DomainError
 from dpcompose.guarantee import Priced, pure_concentrated
+from dpcompose.notebook import Listed
+from dpcompose.pictured import Card
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, double_below, rounded_up, up
 
 SMALLEST, LARGEST = 1e-50, 1e50
@@ -143,7 +145,7 @@ NOT_A_GUARANTEE = "a bound on the realized loss with this probability, at all ti
 
 
 @dataclass(frozen=True)
-class Mileage:
+class Mileage(Card):
     """The increment of an odometer by one answer, or by many: exact sums.
 
     Args:
@@ -172,7 +174,7 @@ class Mileage:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Card):
     """A reading of an odometer.
 
     Args:
@@ -187,7 +189,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(Card):
     """The state of an odometer.
 
     Args:
@@ -204,7 +206,7 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Odometer:
+class Odometer(Listed):
     """With probability at least 1 - delta, under either world, the realized loss is below the reading at all times.
 
     For mechanisms that are pure or zero-concentrated the boundary holds directly, with failure probability
@@ -329,13 +331,11 @@ class Odometer:
         """The bound now; the sum of pure epsilons, which holds along every path, where it is smaller."""
         return self.read(state.mileage)
 
-    def _repr_html_(self) -> str:
-        """For a notebook: how sure its readings are, and its boundary."""
+    def _in_lines(self) -> tuple[str, list[str]]:
+        """How sure its readings are, and its boundary."""
         kept = f"of that for mechanisms with a delta of their own: {self.mechanism_delta!r}"
         rows = [f"boundary: {self.boundary!r}", *([kept] if self.mechanism_delta else [])]
-        return notebook.lines(
-            f"Odometer, every reading right except with probability {self.delta!r}", rows
-        )
+        return f"Odometer, every reading right except with probability {self.delta!r}", rows
 
     def read(self, mileage: Mileage) -> Reading:
         """The reading after that mileage."""

@@ -40,6 +40,7 @@ from dpcompose.audit.usual import usual_pairs
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError
 from dpcompose.mechanisms import BlackBox
+from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound
 
 
@@ -265,7 +266,7 @@ TIMES, LEAST = 10, 4096
 
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Card):
     """The result of betting again on newly drawn outcomes.
 
     Args:

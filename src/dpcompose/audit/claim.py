@@ -195,7 +195,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Tried:
+class Tried(Card):
     """One tested event, and whether a violation of the claim by it is excluded.
 
     Args:
@@ -216,7 +216,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Moment:
+class Moment(Card):
     """The state of an audit after one batch, for progress displays and plots.
 
     Args:

@@ -27,6 +27,7 @@ from dpcompose.book.theorems import (
     promise,
 )
 from dpcompose.guarantee import ApproximateDP, homogeneous_delta
+from dpcompose.pictured import Card
 
 TOLERANCE = 0.005
 """The accepted relative error of an answer: three digits are enough."""
@@ -46,7 +47,7 @@ class Exercise(Parameter):
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Lesson(Card):
     """The exercises on one section of the book.
 
     >>> LESSONS[3].title

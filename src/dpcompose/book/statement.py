@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcompose.errors import DomainError
+from dpcompose.pictured import Card
 from dpcompose.values import Bound
 
 
@@ -36,7 +37,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Card):
     """A numbered statement of the book that can be evaluated.
 
     Args:

@@ -26,6 +26,7 @@ from dpcompose.guarantee import (
     printed_advanced,
     tight_advanced,
 )
+from dpcompose.pictured import Card
 from dpcompose.values import (
     UNIT_ROUNDOFF,
     Bound,
@@ -401,7 +402,7 @@ def _refusal(
 
 
 @dataclass(frozen=True)
-class MeanLoss:
+class MeanLoss(Card):
     """Two upper bounds on a Kullback-Leibler divergence, in nats.
 
     Args:
@@ -445,7 +446,7 @@ def kl_bound(epsilon: float) -> MeanLoss:
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(Card):
     """A tail bound: P[sum > threshold] <= probability, both rounded up.
 
     Args:
@@ -517,7 +518,7 @@ class HasTradeoff(Protocol):
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Card):
     """The bounds of a guarantee on a person's expected utility, for utilities in [0,
     utility_range].
 
@@ -646,7 +647,7 @@ SLACK = math.exp(-32.0)
 
 
 @dataclass(frozen=True)
-class Example:
+class Example(Card):
     """The numbers of Example 3.7: 10,000 mechanisms of one epsilon, at a total delta of e^-32.
 
     Args:

@@ -179,7 +179,7 @@ class Calibration(Card):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrations:
+class Calibrations(Card):
     """Parameters at which several families meet their targets; `calibrations[i]` is a
     `Calibration`.
 

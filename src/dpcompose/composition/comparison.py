@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Literal
 
-from dpcompose import notebook
 from dpcompose.composition.losses import Losses
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.guarantee import (
@@ -28,6 +27,7 @@ from dpcompose.guarantee import (
     tight_advanced,
 )
 from dpcompose.loss import Product, TwoPointLoss
+from dpcompose.notebook import Listed
 from dpcompose.values import Bound, rounded_up, up
 
 Kind = Literal["certified", "upper bound", "estimate"]
@@ -57,7 +57,7 @@ _STEPS, _WIDENING = 60, 1.04
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Listed):
     """The epsilon that one theorem gives for a composition at a delta.
 
     Args:
@@ -77,12 +77,11 @@ class Comparison:
     lower: float | None = None
     note: str = ""
 
-    def _repr_html_(self) -> str:
-        """Return the row as an HTML table for a notebook."""
+    def _in_lines(self) -> tuple[str, list[str]]:
+        """The epsilon, and the theorem that gives it."""
         sign = "about" if self.kind == "estimate" else "<="
-        return notebook.lines(
-            f"epsilon {sign} {self.epsilon!r}", [f"{self.kind}: {self.name} {self.reference}"]
-        )
+        row = f"{self.kind}: {self.name} {self.reference}"
+        return f"epsilon {sign} {self.epsilon!r}", [row]
 
 
 def theorems(question: PrivacyQuestion, delta: float) -> tuple[Comparison, ...]:

@@ -37,16 +37,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcompose import check, notebook
+from dpcompose import check
 from dpcompose.composition.question import PrivacyQuestion
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss import Product
+from dpcompose.notebook import Listed
 from dpcompose.pictured import Card, Plot
 from dpcompose.values import UNIT_ROUNDOFF, UNIT_ROUNDOFF as U, Bound, Certificate, down, up
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Card):
     """Certified lower and upper ends of a function at several points, in two arrays of one
     shape.
     """
@@ -82,7 +83,7 @@ def entries_of(
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Listed):
     """The privacy profile: certified bounds on delta as a function of epsilon.
 
     Args:
@@ -104,15 +105,15 @@ class Profile:
         upper = np.array([bound.upper for bound in bounds]).reshape(points.shape)
         return Curve(lower, upper)
 
-    def _repr_html_(self) -> str:
-        """Return an HTML table of delta at a few epsilons for a notebook."""
+    def _in_lines(self) -> tuple[str, list[str]]:
+        """Delta at a few epsilons."""
         at = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
         upper = self(at).upper.tolist()
         rows = [
             f"delta <= {most!r} at epsilon = {epsilon:g}"
             for epsilon, most in zip(at, upper, strict=True)
         ]
-        return notebook.lines("Profile", rows)
+        return "Profile", rows
 
     def tradeoff(self, alpha: ArrayLike) -> Curve:
         """Return the smallest type II error at each type I error: f(alpha) = sup over epsilon of 1

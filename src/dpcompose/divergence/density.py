@@ -10,13 +10,14 @@ from typing import Any
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.pictured import Card
 
 MASS_TOLERANCE = 1e-8
 _LOG_LARGEST = 709.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Card):
     """A number without a proved error: the result of quadrature.
 
     `float(estimate)` is its value. It is not a `Bound`, and no privacy claim may rest on it.

@@ -17,11 +17,12 @@ from dpcompose.divergence.distribution import (
 )
 from dpcompose.divergence.hockey_stick import largest_ratio, log_ratio
 from dpcompose.errors import DomainError
+from dpcompose.pictured import Card
 from dpcompose.values import Bound
 
 
 @dataclass(frozen=True)
-class SmallestEpsilon:
+class SmallestEpsilon(Card):
     """The smallest epsilon of a mechanism at a delta, with the pair of inputs that attains it.
 
     Args:

@@ -21,6 +21,7 @@ from dpcompose.divergence.distribution import (
 )
 from dpcompose.divergence.hockey_stick import distance, excess
 from dpcompose.errors import UnsupportedError
+from dpcompose.pictured import Card
 
 _UNEQUAL = (
     "the masses were given as floats whose sums differ, and at this ratio that leaves no room"
@@ -28,7 +29,7 @@ _UNEQUAL = (
 
 
 @dataclass(frozen=True)
-class OneSidedWitness:
+class OneSidedWitness(Card):
     """Part 1 of Lemma 3.17: the distribution Y' closest to Y with Y'(x) <= a Z(x) everywhere.
 
     Args:
@@ -58,7 +59,7 @@ class OneSidedWitness:
 
 
 @dataclass(frozen=True)
-class SymmetricWitness:
+class SymmetricWitness(Card):
     """Part 2 of Lemma 3.17: the epsilon-indistinguishable pair (Y', Z') closest to (Y, Z).
 
     Args:

@@ -31,6 +31,7 @@ from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.round import STOPPED, Query, Round
 from dpcompose.experiment.solved import chosen, opened
+from dpcompose.pictured import Card
 
 # Counts of the privacy losses of many transcripts, in bins that are fixed beforehand.
 #
@@ -227,7 +228,7 @@ QUANTILE_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Card):
     """delta at some epsilons, three arrays of one shape.
 
     Args:

@@ -55,7 +55,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Card):
     """One entry. Its body is JSON with sorted names, its hash the SHA-256 of the body, which holds the hash before.
 
     Args:

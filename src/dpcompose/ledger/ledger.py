@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from dpcompose import check, notebook
+from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Receipt, now
@@ -38,6 +38,7 @@ from dpcompose.ledger.sqlite_connection import is_of_database
 from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
+from dpcompose.notebook import MOST, Listed
 from dpcompose.pictured import Plot
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
@@ -246,7 +247,7 @@ TOGETHER = 4096
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Listed):
     """A record of what was spent, on which data, by whom, and what is left. Any number of threads may share it.
 
     >>> ledger = Ledger.open("memory:")
@@ -515,16 +516,15 @@ class Ledger:
         """Let go of files and connections."""
         self.store.close()
 
-    def _repr_html_(self) -> str:
-        """For a notebook: what the first scopes have spent and left."""
+    def _in_lines(self) -> tuple[str, list[str]]:
+        """The amounts that the first scopes have spent and left."""
         with self.moment() as moment:
             shown = [
-                Balance.of(node).in_words
-                for node in islice(moment.snapshot.nodes(), notebook.MOST + 1)
+                Balance.of(node).in_words for node in islice(moment.snapshot.nodes(), MOST + 1)
             ]
-        if len(shown) > notebook.MOST:
-            shown[notebook.MOST - 1 :] = ["and more: see `balances`"]
-        return notebook.lines("Ledger", shown or ["no scope is open"])
+        if len(shown) > MOST:
+            shown[MOST - 1 :] = ["and more: see `balances`"]
+        return "Ledger", shown or ["no scope is open"]
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -356,6 +357,17 @@ class Balance(Card):
     @property
     def in_words(self) -> str:
         """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
+        # Of several alternatives, the percent of the one of which the least is spent.
+        if self.scope.alternatives and not self.closed:
+            units = self.spent.units
+            parts = [
+                max(
+                    math.ceil(100 * units.get(name, 0) / cap) if cap else 0
+                    for name, cap in caps.items()
+                )
+                for caps in self.scope.within(units)
+            ]
+            return f"{self.scope.path}: {min(parts, default=100)} % of the budget spent"
         spent = (
             f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items()
         )

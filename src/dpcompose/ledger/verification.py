@@ -363,7 +363,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Anchor:
+class Anchor(Card):
     """The heads of all chains at one moment: the name and the last entry of each top-level scope, in order of names.
 
     Args:

@@ -125,7 +125,7 @@ FEW = 12
 
 
 @dataclass(frozen=True)
-class Contribution:
+class Contribution(Card):
     """The contribution of one mechanism to the cost of a plan.
 
     Args:
@@ -360,7 +360,7 @@ ENOUGH = 8
 
 
 @dataclass(frozen=True)
-class EpsilonCurve:
+class EpsilonCurve(Card):
     """A curve of epsilon: certified intervals, or single upper bounds or estimates.
 
     Args:
@@ -377,7 +377,7 @@ class EpsilonCurve:
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Card):
     """The growth of epsilon: one curve for each theorem.
 
     Args:

@@ -24,7 +24,7 @@ from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
 from dpcompose.numerics import plain, two_digits, with_error
-from dpcompose.pictured import Card
+from dpcompose.pictured import Card, Plot
 from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Interval, Question, Values, key_columns
@@ -238,31 +238,11 @@ class Answer(AnswerTable):
         Raises:
             DomainError: If the confidence is outside (0, 1).
         """
-        if axes is not None and "matplotlib" not in {
-            each.__module__.split(".")[0] for each in type(axes).__mro__
-        }:
+        origins = {each.__module__.split(".")[0] for each in type(axes).__mro__}
+        if axes is not None and "matplotlib" not in origins:
             raise DomainError("axes", axes, "matplotlib axes, or None")
-        low, high = self.interval(confidence)
-        before = len(self.design.aggregation.by)
-        shown = self.main
-        series = self.to_pandas(confidence).iloc[:, before + self.question.error_column]
-        # Bins and fractions are labeled beside the number; an answer of one row has no label.
-        named = [
-            each.cells
-            for each in self.columns[: before + 2]
-            if each is not shown and len(shown.cells) > 1
-        ]
-        labels = [", ".join(str(cell) for cell in row) for row in zip(*named, strict=True)] or [
-            ""
-        ] * len(shown.cells)
-        series.index = labels
-        ends = [
-            [max(cell - end, 0.0) for cell, end in zip(shown.cells, low, strict=True)],
-            [max(end - cell, 0.0) for cell, end in zip(shown.cells, high, strict=True)],
-        ]
-        drawn = series.plot.barh(ax=axes, xerr=ends, xlabel=shown.name)
-        drawn.invert_yaxis()
-        return drawn
+        (picture,) = Plot.find("pictures")(self, confidence=confidence)
+        return picture.draw(axes)
 
     def expected_error(self, confidence: float) -> float | tuple[float, ...]:
         """The noise of each released number is at most this far from 0 with that probability, each
@@ -520,7 +500,7 @@ _SIX = Context(prec=6, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Card):
     """The effects and costs of questions, derived from schema, bounds and ledger alone.
 
     Nothing is charged, and no row is read. `str()` gives it as text.

@@ -34,19 +34,19 @@ Values = Mapping[str, Any]
 Rows = Sequence[tuple[str, float]]
 
 
-def evaluation_page(statement: Statement, values: Values, rows: Rows) -> Page:
+def evaluation_page(statement: Statement, values: Values | None = None, rows: Rows = ()) -> Page:
     """One statement with its value, rounded in the safe direction, and its caveats."""
+    title = f"{statement.number} {statement.title}"
     headline = "; ".join(
         f"{name} = {trimmed(below(value, 15) if name in statement.down else above(value, 15))}"
         for name, value in rows
     )
-    facts = [
-        ("says", statement.says),
-        ("given", ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "nothing"),
-        ("source", statement.reference),
-    ]
+    given = ", ".join(f"{name} = {value!r}" for name, value in (values or {}).items())
+    facts = [("says", statement.says), ("source", statement.reference)]
+    if rows:
+        facts.insert(1, ("given", given or "nothing"))
     notes = [f"Caveat: {caveat}" for caveat in statement.caveats]
-    return Page(f"{statement.number} {statement.title}", headline, facts=facts, notes=notes)
+    return Page(title, headline or title, facts=facts, notes=notes)
 
 
 def evaluation_document(statement: Statement, values: Values, rows: Rows) -> dict[str, Any]:
@@ -84,8 +84,11 @@ def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
     return {"statements": [named | {"parameters": taken} for named, taken in listed]}
 
 
-def lesson_page(lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]) -> Page:
+def lesson_page(
+    lesson: Lesson, answers: Values | None = None, verdicts: Sequence[bool | None] = ()
+) -> Page:
     """The exercises of a lesson, each with the verdict on its answer or, if that is wrong, a hint."""
+    verdicts = verdicts or [None] * len(lesson.parameters)
     rows = [
         (each.name, each.meaning, {None: "", True: "right"}.get(right, f"Not yet: {each.hint}"))
         for each, right in zip(lesson.parameters, verdicts, strict=True)
@@ -256,7 +259,9 @@ def _draw_deltas(result: Summary, budget: tuple[float, float] | None, axes: Axes
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
         if points:
             look: dict[str, Any] = {"color": COLORS[2 + position % 6], "linewidth": 1.3}
-            look |= {"linestyle": "-." if position < 6 else ":", "label": theorem.name}
+            # A step: straight lines between the points would be below what the theorem proves.
+            look |= {"linestyle": "-." if position < 6 else ":", "drawstyle": "steps-post"}
+            look["label"] = theorem.name
             marker = "." if len(points) == 1 else None
             axes.plot(*zip(*points, strict=True), marker=marker, **look)
     if budget is not None:

@@ -217,6 +217,11 @@ def _without_key(description: dict[str, Any]) -> dict[str, Any]:
     return description | {"release": cast("dict[str, Any]", release) | {"key": "(not shown)"}}
 
 
+def entry_page(entry: Entry) -> Page:
+    """One entry alone."""
+    return log_page([entry], path=entry.scope)
+
+
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
     columns = headings(">entry", "time", "kind", "~scope", "~actor", "~what")
@@ -224,7 +229,11 @@ def log_page(entries: Iterable[Entry], *, path: str) -> Page:
         (str(each.sequence), each.time[:19], each.kind, each.scope, each.actor, _details(each))
         for each in entries
     ]
-    return Page(path, f"{path}: {len(rows)} entries", tables=[PageTable("Entries", columns, rows)])
+    return Page(
+        path,
+        f"{path}: {len(rows):,} {'entry' if len(rows) == 1 else 'entries'}",
+        tables=[PageTable("Entries", columns, rows)],
+    )
 
 
 def _details(entry: Entry) -> str:

@@ -12,7 +12,7 @@ from dpcompose.numerics import two_digits
 from dpcompose.report.layout import Heading, Page, PageTable, headings
 from dpcompose.report.ledger import at_least, at_most, listed
 from dpcompose.report.number import below, exactly, members
-from dpcompose.report.picture import COLORS, INK, Picture, style
+from dpcompose.report.picture import COLORS, INK, Picture, figure, named, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,6 +169,33 @@ def _document(answer: Answer, confidence: float) -> dict[str, Any]:
 
 def _plain(cell: Any) -> Any:
     return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)
+
+
+def answer_pictures(answer: Answer, *, confidence: float = 0.95) -> tuple[Picture]:
+    """A bar for each row of an answer, with its interval."""
+    low, high = answer.interval(confidence)
+    before, cells = len(answer.design.aggregation.by), answer.main.cells
+    values = answer.columns[before + answer.question.error_column].cells
+    # Bins and fractions are labeled beside the number; an answer of one row has no label.
+    labels = [each.cells for each in answer.columns[: before + 2] if each is not answer.main]
+    texts = [", ".join(map(str, row)) for row in zip(*labels, strict=True)]
+    shown = texts if texts and len(cells) > 1 else [""] * len(cells)
+    ends = [
+        [max(cell - least, 0.0), max(most - cell, 0.0)]
+        for cell, least, most in zip(cells, low, high, strict=True)
+    ]
+
+    def draw(axes: Axes | None) -> Axes:
+        axes = axes or figure(7.5).subplots()
+        look: dict[str, Any] = {"color": COLORS[0], "ecolor": INK, "height": 0.6}
+        axes.barh(range(len(cells)), values, xerr=list(zip(*ends, strict=True)), **look)
+        axes.set_yticks(range(len(cells)), list(map(named, shown)))
+        axes.set(xlabel=answer.main.name)
+        axes.invert_yaxis()
+        return style(axes)
+
+    caption = f"Each number with its interval, which holds with probability {exactly(confidence)}."
+    return (Picture(answer.question.kind, caption, draw),)
 
 
 def counting_page(plan: CountingPlan) -> Page:

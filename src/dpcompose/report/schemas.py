@@ -22,6 +22,8 @@ _TYPES: dict[str, Schema] = {
     "status": {"type": "integer", "minimum": 1, "maximum": 4},
     "amount": {"type": "string", "description": "An exact decimal."},
     "anything": {},
+    "true": {"const": True},
+    "false": {"const": False},
 }
 _TABLE = tomllib.loads((files("dpcompose.report") / "schemas.toml").read_text("utf-8"))
 
@@ -34,7 +36,8 @@ def _schema(stated: Any) -> Schema:
         case list():
             return {"anyOf": [_schema(each) for each in cast("list[Any]", stated)]}
         case dict():
-            members = cast("dict[str, Any]", stated)
+            types = cast("dict[Any, str]", stated)
+            members = {name: each for each, names in types.items() for name in names.split(", ")}
             return {
                 "type": "object",
                 "properties": {name.rstrip("?"): _schema(each) for name, each in members.items()},
@@ -76,6 +79,6 @@ def schema(command: str) -> Schema:
     """
     if command not in DOCUMENTS:
         raise DomainError("COMMAND", command, f"one of {', '.join(DOCUMENTS)}")
-    head = {"dpcompose": "text", "format": 1, "command": f"= {command}"}
+    head = {"text": "dpcompose", 1: "format", f"= {command}": "command"}
     either = {"anyOf": [DOCUMENTS[command], _schema({"error": "error"})]}
     return {"$schema": DIALECT, "title": f"dpcompose {command}"} | _schema(head) | either

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from dpcompose.errors import DomainError
-from dpcompose.report.html import fragment
+from dpcompose.notebook import Listed
+from dpcompose.pictured import Card
+from dpcompose.report.html import SHOWN, fragment
 from dpcompose.report.layout import Page
+from dpcompose.report.number import exactly, nearest
 from dpcompose.report.picture import Picture, write
 from dpcompose.report.text import text
+from dpcompose.values import Bound
 
 _SUBJECTS = {
     "PlanAccount": "account account", "[PlanAccount]": "account comparison", "PlanCalibration": "account calibration",
-    "[FilterAdvice]": "ledger advice", "[Quote]": "release quote", "[AnswerTable]": "release release",
+    "[FilterAdvice]": "ledger advice", "[Quote]": "release quote", "Answer": "release answer",
+    "[AnswerTable]": "release release",
     "AuditResult": "audit audit", "Summary": "book experiment", "Exposure": "ledger exposure",
+    "FilterAdvice": "subject plain",
     "Statement": "book evaluation", "[Statement]": "book listing", "Lesson": "book lesson",
     "Receipt": "ledger receipt", "Balance": "ledger balance", "[Balance]": "ledger tree",
     "Entry": "ledger entry", "[Entry]": "ledger log",
@@ -41,7 +52,15 @@ def page(subject: Any, /, *more: Any, **how: Any) -> Page:
     except DomainError:
         if isinstance(subject, (list, tuple)):
             raise
-        return _function([subject], "{}_page")([subject], *more, **how)
+        if isinstance(subject, Listed):
+            headline, *rows = str(subject).splitlines()
+            return Page(type(subject).__name__, headline, notes=rows)
+        try:
+            return _function([subject], "{}_page")([subject], *more, **how)
+        except DomainError:
+            if not isinstance(subject, Card | Bound):
+                raise
+            return plain_page(subject)
 
 
 def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
@@ -88,3 +107,42 @@ def _function(subject: Any, form: str) -> Any:
         if form.format(stem) in functions:
             return functions[form.format(stem)]
     raise DomainError("subject", subject, f"a result that has a {form.format('').strip('_')}")
+
+
+def plain_page(result: Any) -> Page:
+    """A result that needs no page of its own: its fields under their names."""
+    title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(result).__name__).capitalize()
+    meaning = (type(result).__doc__ or "").partition("\n\n")[0]
+    return Page(title, title, facts=_facts(result), notes=[" ".join(meaning.split())])
+
+
+def _facts(result: Any) -> list[tuple[str, str]]:
+    names = [each.name for each in fields(result) if each.repr]
+    facts = [(name.replace("_", " "), _in_words(getattr(result, name))) for name in names]
+    return [(name, text) for name, text in facts if text]
+
+
+def _in_words(value: Any) -> str:
+    """A value of a field in one line; a value with fields of its own by their names."""
+    match value:
+        case None | bool():
+            return "yes" if value else "no" if value is False else "none"
+        case float():
+            return exactly(value)
+        case Fraction() if value.denominator > 10**6:
+            return f"about {nearest(float(value))}"
+        case Enum():
+            return str(value.value)
+        case Mapping():
+            pairs = cast("Mapping[Any, Any]", value).items()
+            return ", ".join(f"{name} {_in_words(each)}" for name, each in pairs) or "none"
+        case list() | tuple():
+            items = [_in_words(each) for each in cast("list[Any]", value)]
+            more = [f"and {len(items) - SHOWN:,} more"] if len(items) > SHOWN else []
+            return ", ".join([*items[:SHOWN], *more]) or "none"
+        case _ if type(value).__module__ == "numpy":
+            return _in_words(value.tolist())
+        case _ if is_dataclass(value) and re.match(r"\w+\(\w+=", repr(value)):
+            return f"({', '.join(f'{name} {text}' for name, text in _facts(value))})"
+        case _:
+            return str(value).partition("\n")[0]

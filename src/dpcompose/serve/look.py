@@ -422,9 +422,9 @@ def _amounts(entry: Entry) -> str:
     """The amounts of a charge, or the one that a refusal was short of."""
     if entry.kind == Entry.REFUSED:
         short = entry.fields["short"]
-        return (
-            f"{few_digits(short['left'], up=False)} of {short['currency']} left in {short['scope']}"
-        )
+        left = f"{few_digits(short['left'], up=False)} of {short['currency']}"
+        above = "" if short["scope"] == entry.scope else f"more than is left in {entry.scope}: "
+        return f"{above}{left} left in {short['scope']}"
     amounts = [f"{at_least(each)} of {name}" for name, each in entry.cost.items() if each.units]
     more = f" and {len(amounts) - 3} more" if len(amounts) > 3 else ""
     return written(", ".join(amounts[:3]) + more)

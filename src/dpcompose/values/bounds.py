@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError
+from dpcompose.pictured import Card
 from dpcompose.values.bound import EXACT, Bound, Certificate
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds(Sequence[Bound]):
+class Bounds(Sequence[Bound], Card):
     """Certified bounds lower[i] <= number[i] <= upper[i]; an index gives a `Bound`, a slice
     `Bounds`.
 
