@@ -321,8 +321,6 @@ _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
     "NoOpDpEvent": EventRow("", _nothing),
     "NonPrivateDpEvent": EventRow("", _everything),
-    "UnsupportedDpEvent": EventRow(
-        "", partial(_refused, "this event states that its mechanism has no description", "Replace it with what is known")),
     "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, Gaussian)),
     "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, Laplace)),
     "DiscreteLaplaceDpEvent": EventRow("noise_parameter sensitivity", _discrete_laplace),

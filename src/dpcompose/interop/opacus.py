@@ -24,14 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose import check as guard
-from dpcompose.composition import (
-    MOST_TIMES,
-    Composable,
-    Composition,
-    GrowingEpsilon,
-    calibrate,
-    compose,
-)
+from dpcompose.composition import Composable, Composition, GrowingEpsilon, calibrate, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.interop.draws import Draw, Finding, PreflightWarning, finding, library, probe
 from dpcompose.interop.preflight import StepHook, check
@@ -73,13 +66,8 @@ class Phase(NamedTuple):
             raise DomainError(name, entry, "noise multiplier, sample rate and number of steps")
         multiplier, rate, steps = cast("Sequence[Any]", entry)
         noise = guard.nonnegative(f"{name}, noise_multiplier", multiplier)
-        rate = guard.real(f"{name}, sample_rate", rate)
-        if not 0 <= rate <= 1:
-            raise DomainError(f"{name}, sample_rate", rate, "a number in [0, 1]", _ONE_DRAW)
-        steps = guard.count(f"{name}, steps", steps)
-        if not steps <= MOST_TIMES:
-            raise DomainError(f"{name}, steps", steps, "an integer of at most 10^15")
-        return Phase(noise, rate, steps)
+        rate = guard.probability(f"{name}, sample_rate", rate, _ONE_DRAW)
+        return Phase(noise, rate, guard.times(steps, name=f"{name}, steps"))
 
     @property
     def costs(self) -> bool:
@@ -153,10 +141,9 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
             raise DomainError(
                 "state_dict", sorted(map(str, state)), f"a dictionary with the key `{key}`"
             )
-    stated = state.get("adjacency", Adjacency.ADD_REMOVE.value)
-    if stated not in (names := [each.value for each in Adjacency]):
-        raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(names)}")
-    return read_history(state["history"]), str(state["mechanism"]), Adjacency(stated)
+    stated = state.get("adjacency", Adjacency.ADD_REMOVE)
+    adjacency = guard.named("state_dict, adjacency", stated, Adjacency)
+    return read_history(state["history"]), str(state["mechanism"]), adjacency
 
 
 class KnownHistory:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     DomainError,
     EngineError,
-    MissingExtraError,
     ReleaseError,
     UnsupportedError,
+    optional_library,
 )
 from dpcompose.mechanisms import BlackBox, Concentrated, DominatingPair, RenyiCurve
 from dpcompose.values import Adjacency, rounded_up, up
@@ -355,7 +354,4 @@ def _reason(error: Exception) -> str:
 
 def _opendp(name: str) -> Any:
     """A module of opendp; its prelude would also import polars and scikit-learn."""
-    try:
-        return import_module(f"opendp.{name}")
-    except ImportError:
-        raise MissingExtraError("reading OpenDP's measurements", "opendp") from None
+    return optional_library(f"opendp.{name}", "reading OpenDP's measurements", "opendp")

@@ -25,7 +25,7 @@ from dpcompose.interop.draws import (
     attributes,
     counts_of,
     finding,
-    layers_of,
+    forget_norms,
     library,
     replace_method,
     warn,
@@ -164,12 +164,7 @@ class StepHook(DrawLog):
             raise
         finally:
             self.stepping = False
-            for each in (
-                *layers_of(optimizer),
-                *optimizer.params,
-            ):  # they would count for the next step too
-                for name in ("norm_sample", "_norm_sample"):
-                    attributes(each).pop(name, None)
+            forget_norms(optimizer)
             if self._noise is not None:
                 self._noise.used()
         if released:
