@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from types import FrameType
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,7 +199,6 @@ class _Accounting:
 
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
-    registered: ClassVar[str] = NAME
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,7 +220,7 @@ class _Accounting:
     @classmethod
     def mechanism(cls) -> str:
         """The name under which Opacus registers this accountant."""
-        return cls.registered
+        return NAME
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Record one step with Gaussian noise on a Poisson sample.
