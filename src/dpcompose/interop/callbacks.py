@@ -163,5 +163,5 @@ def _callback(hooks: type[_Guarded], base: str, module: str, extra: str) -> Call
     """The class of a callback: the hooks on a base class of a module that an extra installs;
     MissingExtraError without it.
     """
-    library = optional_library(module, f"A callback for {extra}", extra)
-    return type("GuardCallback", (hooks, vars(library)[base]), {})
+    bases: Any = hooks, vars(optional_library(module, f"A callback for {extra}", extra))[base]
+    return type("GuardCallback", bases, {})
