@@ -151,6 +151,7 @@ class KnownHistory:
 
     def __init__(self) -> None:
         self._phases: list[Phase] = []
+        self._steps: list[tuple[Composable, int] | None] = []
         self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
@@ -159,15 +160,21 @@ class KnownHistory:
         # A list is unequal to a phase: an entry that can be changed in place is read again.
         if not isinstance(history, list) or history[:same] != self._phases[:same]:
             same = 0
-        self._phases[same:] = read_history(cast("Any", history)[same:] if same else history)
-        costly = [phase for phase in self._phases if phase.costs]
-        bare = [phase.sample_rate for phase in costly if not phase.noise_multiplier]
+        new = read_history(cast("Any", history)[same:] if same else history)
+        self._phases[same:] = new
+        self._steps[same:] = [
+            (_mechanism(*phase[:2]), phase.steps)
+            if phase.costs and phase.noise_multiplier
+            else None
+            for phase in new
+        ]
+        bare = [rate for noise, rate, steps in self._phases if rate and steps and not noise]
         if bare:
             return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
             del self._growing[next(iter(self._growing))]
         growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound([(_mechanism(*phase[:2]), phase.steps) for phase in costly])
+        return growing.bound([step for step in self._steps if step is not None])
 
 
 __all__ = [
