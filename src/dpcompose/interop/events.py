@@ -414,9 +414,8 @@ def _described(part: ComposablePart, adjacency: Adjacency) -> tuple[str, list[Fi
             each = [{"noise_parameter": rate, "sensitivity": shift} for shift in shifts]
             return "DiscreteLaplaceDpEvent", each
         case DiscreteGaussian(sigma=sigma):
-            one = {"sigma": sigma, "dimension": 1}
-            shifts = _shifts(part, is_replace)
-            each = [one | {"sensitivity": float(shift)} for shift in shifts]
+            sizes = map(float, _shifts(part, is_replace))
+            each = [{"sigma": sigma, "sensitivity": size, "dimension": 1} for size in sizes]
             return "DiscreteGaussianDpEvent", each
         case RandomizedResponse(stated=epsilon, categories=count) if epsilon < 700:
             noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF)
