@@ -76,11 +76,11 @@ def nonnegative(name: str, value: Any, remedy: str = "") -> float:
     return number + 0.0
 
 
-def probability(name: str, value: Any) -> float:
-    """Return `value` as a float in [0, 1]; raises a DomainError if it is none."""
+def probability(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a float in [0, 1]; raises a DomainError, with `remedy`, if it is none."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
-        raise DomainError(name, value, "a number in [0, 1]")
+        raise DomainError(name, value, "a number in [0, 1]", remedy)
     return number + 0.0
 
 
@@ -106,15 +106,15 @@ def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     return int(value)
 
 
-def times(value: Any, *, least: int = 0) -> int:
+def times(value: Any, *, least: int = 0, name: str = "times") -> int:
     """Return `value` as the number of runs of a mechanism, from `least` to 10^15; raises a
     DomainError if it is none.
 
     Up to 10^15 every integer is exact in a float.
     """
-    number = count("times", value, least=least)
+    number = count(name, value, least=least)
     if number > _MOST_TIMES:
-        raise DomainError("times", value, f"an integer from {least} to 10^15")
+        raise DomainError(name, value, f"an integer from {least} to 10^15")
     return number
 
 

@@ -31,6 +31,7 @@ DPComposeError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 
@@ -124,6 +125,23 @@ class MissingExtraError(DPComposeError, ImportError):
         self.what, self.extra = what, extra
         line = f"pip install '.[{extra}]' in a clone, pip install 'dpcompose[{extra}]' elsewhere"
         super().__init__(f"{what} needs an optional part: {line}")
+
+
+def optional_library(module: str, what: str, extra: str) -> Any:
+    """Return the module of an optional dependency, which is imported now.
+
+    Args:
+        module: The name of the module.
+        what: What needs it, for the error.
+        extra: The extra of dpcompose that installs it.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(what, extra) from None
 
 
 class RefusedRoundError(DPComposeError):

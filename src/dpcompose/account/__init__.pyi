@@ -16,6 +16,7 @@ if True:
         charge_in_epsilon as charge_in_epsilon,
         charge_in_percent as charge_in_percent,
         charge_together as charge_together,
+        pure_alone as pure_alone,
         refusal_in_words as refusal_in_words,
     )
     from .opening import BudgetArguments as BudgetArguments

@@ -90,11 +90,11 @@ def chain_cost(
     if not isinstance(mechanism, Composable) and any(
         each.scope.kind is Kind.PARTITION for each in budgets
     ):
-        _pure_alone(mechanism, adjacency)
+        pure_alone(mechanism, adjacency)
     return amounts
 
 
-def _pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
+def pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
     """Refuse a mechanism that answers repeatedly, unless it is pure: its bound then holds after any earlier answers."""
     typed = mechanism.typed(adjacency=adjacency)
     if typed is None or typed.epsilon is None or typed.delta > 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -237,6 +238,7 @@ def _phases(
     return phases if len(phases) == len(losses) else None
 
 
+@lru_cache(maxsize=1 << 12)
 def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLoss | None:
     """Return the loss of `part` when a record is removed, if that is one sampled-Gaussian loss;
     else None.

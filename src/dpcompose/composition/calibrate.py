@@ -7,7 +7,7 @@ can be searched in one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Unpack, overload
@@ -28,7 +28,7 @@ from dpcompose.composition.profile import risk
 from dpcompose.composition.question import Asking, Options, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError
 from dpcompose.pictured import Card
-from dpcompose.values import Bound, Bounds, down, up
+from dpcompose.values import Bound, down, up
 
 # The target of a calibration: an epsilon at a delta, or a limit on an attacker's success.
 
@@ -82,9 +82,9 @@ class Target:
         }
         match given:
             case {"epsilon": limit, "delta": mass, **rest} if not rest:
-                return _epsilon(limit, mass)
+                return cls(limit, partial(_epsilon, delta=mass), "epsilon or delta")
             case {"advantage": limit, **rest} if not rest:
-                return _advantage(limit)
+                return cls(limit, _advantage, "advantage")
             case {"true_positive_rate": limit, "false_positive_rate": rate, **rest} if not rest:
                 return _power(limit, rate)
             case {"bayes_error": limit, **rest} if not rest.keys() - {"prior"}:
@@ -100,22 +100,13 @@ class Target:
                 )
 
 
-def _epsilon(limit: float, delta: float) -> Target:
-    """Return the target epsilon <= `limit` at `delta`."""
-    return Target(
-        limit,
-        lambda member, options: member.epsilon(delta=delta, **options),
-        "epsilon or delta",
-    )
+def _epsilon(member: Composition, options: Options, *, delta: float) -> Bound:
+    return member.epsilon(delta=delta, **options)
 
 
-def _advantage(limit: float) -> Target:
-    """Return the target that the advantage of an attacker, delta(0), is at most `limit`."""
-    return Target(
-        limit,
-        lambda member, options: member.delta(epsilon=0.0, **options),
-        "advantage",
-    )
+def _advantage(member: Composition, options: Options) -> Bound:
+    """Return the advantage of an attacker, delta(0)."""
+    return member.delta(epsilon=0.0, **options)
 
 
 def _power(limit: float, rate: float) -> Target:
@@ -313,22 +304,15 @@ def calibrate(
             reached.
     """
     Asking.read(options, unproved="a calibration")
-    attack = dict(
-        zip(
-            ATTACKS,
-            (advantage, true_positive_rate, false_positive_rate, bayes_error, prior),
-            strict=True,
-        )
-    )
+    limits = (advantage, true_positive_rate, false_positive_rate, bayes_error, prior)
+    attack = dict(zip(ATTACKS, limits, strict=True))
     searching = partial(search, parameter=parameter, integer=integer, bracket=bracket)
     several = not callable(family) and not isinstance(family, str | bytes)
     if several and isinstance(family, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        limits = [name for name, value in attack.items() if value is not None]
-        if limits:
-            remedy = "Calibrate the families one by one"
-            raise DomainError(
-                limits[0], attack[limits[0]], "epsilon and delta for several families", remedy
-            )
+        for name, value in attack.items():
+            if value is not None:
+                accepted = "epsilon and delta for several families"
+                raise DomainError(name, value, accepted, "Calibrate the families one by one")
         families = _Families(masked, progress, [*family], integer, options)
         return families.calibrated(searching, epsilon, delta)
     refuse_batch_options(masked, progress)
@@ -338,12 +322,16 @@ def calibrate(
 
     def measured(value: float) -> Bound:
         member = _member(family, int(value) if integer else value)
-        if isinstance(member, DomainError):
-            raise member
         return target.measured(compose(member), options)
 
-    found = searching(target.limit, larger=target.larger)
-    value = next(found)
+    return _calibrated(searching(target.limit, larger=target.larger), measured)
+
+
+def _calibrated(searching: Searching, measured: Callable[[float], Bound]) -> Calibration:
+    """Run a search to its end; `measured` returns the bound at a trial parameter, or raises a
+    DomainError where there is none.
+    """
+    value = next(searching)
     while True:
         bound: Bound | DomainError
         try:
@@ -351,7 +339,7 @@ def calibrate(
         except DomainError as error:
             bound = error
         try:
-            value = _sent(found, bound)
+            value = _sent(searching, bound)
         except StopIteration as end:
             return end.value
 
@@ -411,19 +399,24 @@ class _Families(Refusing):
                 removed.
             deltas: The deltas of all families.
         """
-        members = {
-            index: _member(self.families[index], int(value) if self.integer else value)
-            for index, (_, value) in active.items()
-        }
-        asked = {
-            index: member
-            for index, member in members.items()
-            if not isinstance(member, DomainError)
-        }
+        answers: dict[int, Bound | DPComposeError] = {}
+        members: dict[int, Composable] = {}
+        for index, (_, value) in active.items():
+            try:
+                members[index] = _member(
+                    self.families[index], int(value) if self.integer else value
+                )
+            except DomainError as error:
+                answers[index] = error
         bounds = many_epsilons(
-            asked.values(), delta=[deltas[index] for index in asked], masked=True, **self.options
+            members.values(),
+            delta=[deltas[index] for index in members],
+            masked=True,
+            **self.options,
         )
-        for index, bound in _answers(members, asked, bounds):
+        for at, index in enumerate(members):
+            answers[index] = bounds.refusals[at] if at in bounds.refusals else bounds[at]
+        for index, bound in answers.items():
             begun = active.pop(index)[0]
             try:
                 active[index] = begun, _sent(begun, bound)
@@ -433,34 +426,10 @@ class _Families(Refusing):
                 self.refuse(index, located(error, f"families[{index}]"))
 
 
-def _member(family: Family, value: float) -> Composable | DomainError:
-    """Return `family(value)`, or the DomainError that it raises."""
-    try:
-        member = family(value)
-    except DomainError as error:
-        return error
-    if not isinstance(member, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return DomainError(
-            "family", member, "a function whose values are mechanisms or compositions"
-        )
-    return member
-
-
-def _answers(
-    members: Mapping[int, Composable | DomainError], indices: Iterable[int], bounds: Bounds
-) -> Iterator[tuple[int, Bound | DPComposeError]]:
-    """Yield the index and the answer of every search: a bound, or the error of its member.
-
-    Args:
-        members: The member of each family at the trial parameter, or the error that it raised.
-        indices: The indices whose members were evaluated, in order.
-        bounds: Their bounds, in the same order.
-    """
-    for index, member in members.items():
-        if isinstance(member, DomainError):
-            yield index, member
-    for at, index in enumerate(indices):
-        yield index, bounds.refusals[at] if at in bounds.refusals else bounds[at]
+def _member(family: Family, value: float) -> Composable:
+    """Return `family(value)`; raises a DomainError if the family has no such member."""
+    accepted = "a function whose values are mechanisms or compositions"
+    return check.kind("family", family(value), Composable, accepted)
 
 
 def _sent(searching: Searching, bound: Bound | DPComposeError) -> float:
@@ -596,28 +565,23 @@ class _Search:
         """Return the extreme point that meets the target and the adjacent one that does not, None
         where there is none.
         """
-        good: Point
-        wall: float | None
-        bad: Point | None
         good, wall, bad, first = yield from self._bracketed()
         sides: list[bool] = []
         for _ in range(200):
-            if wall is None or self._adjacent(good[0], wall):
+            if self._adjacent(good[0], wall):
                 break
             # If secant steps keep landing on one side, one bisection follows; epsilon may be
             # constant there.
             stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
-            value: float = (
-                self._middle(good[0], wall) if bad is None or stuck else self._between(good, bad)
-            )
+            secant = None if bad is None or stuck else self._between(good, bad)
+            value = self._middle(good[0], wall) if secant is None else secant
             bound = yield from self._tried(value)
-            sides = [] if stuck else [*sides, bound is not None and self._meets(bound)]
-            if bound is None:
-                wall, bad = value, None
-            elif self._meets(bound):
+            meets = bound is not None and self._meets(bound)
+            sides = [] if stuck else [*sides, meets]
+            if bound is not None and meets:
                 good = (value, bound)
             else:
-                wall, bad = value, (value, bound)
+                wall, bad = value, None if bound is None else (value, bound)
             if bad is not None and not self.integer:
                 good, bad = yield from self._pinned(good, bad)
                 wall = bad[0]
@@ -637,7 +601,7 @@ class _Search:
 
     def _bracketed(
         self,
-    ) -> Generator[float, Bound, tuple[Point, float | None, Point | None, Bound]]:
+    ) -> Generator[float, Bound, tuple[Point, float, Point | None, Bound]]:
         """Return a point that meets the target, a parameter beyond which none does, the point
         there, and the bound at the start.
 
@@ -689,26 +653,24 @@ class _Search:
         epsilon is 0 or infinite.
         """
         low, high = sorted((good[0], bad[0]))
-        ends = good[1].upper, bad[1].upper
-        if (
-            self.integer
-            or not (0 < ends[0] < ends[1] < math.inf and self.target > 0)
-            or high > 4 * low
-        ):
+        if self.integer or not self._rises(good, bad) or high > 4 * low:
             return self._middle(low, high)
+        ends = good[1].upper, bad[1].upper
         share = math.log(self.target / ends[0]) / math.log(ends[1] / ends[0])
         value = good[0] * (bad[0] / good[0]) ** share
         return value if low < value < high else self._middle(low, high)
+
+    def _rises(self, good: Point, bad: Point) -> bool:
+        """Return whether the target and both epsilons have logarithms, which differ."""
+        return 0 < good[1].upper < bad[1].upper < math.inf and self.target > 0
 
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
         """Return the bracket after one more trial just beyond `good`, for a secant step that would
         land too close to it.
         """
-        ends = good[1].upper, bad[1].upper
-        if self._adjacent(good[0], bad[0]) or not (
-            0 < ends[0] < ends[1] < math.inf and self.target > 0
-        ):
+        if self._adjacent(good[0], bad[0]) or not self._rises(good, bad):
             return good, bad
+        ends = good[1].upper, bad[1].upper
         miss = abs(math.log(self.target / ends[0]))
         slope = math.log(ends[1] / ends[0]) / math.log(bad[0] / good[0])
         value = good[0] * (1 - self.sign * max(0.9 * CLOSE, 2 * abs(miss / slope)))

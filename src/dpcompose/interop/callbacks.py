@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, TypeVar, Unpack
 
-from dpcompose.errors import MissingExtraError, UnsupportedError
+from dpcompose.errors import MissingExtraError, UnsupportedError, optional_library
 from dpcompose.interop.guard import StepKind, TrainingGuard
 
 Strategy = TypeVar("Strategy")
@@ -94,7 +93,7 @@ def transformers_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any
     Raises:
         MissingExtraError: If transformers is not installed.
     """
-    return _callback(StepHooks, "TrainerCallback", "transformers")(guard, kind)
+    return _callback(StepHooks, "TrainerCallback", "transformers", "transformers")(guard, kind)
 
 
 def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
@@ -109,7 +108,9 @@ def lightning_callback(guard: TrainingGuard, **kind: Unpack[StepKind]) -> Any:
     Raises:
         MissingExtraError: If Lightning is not installed.
     """
-    return _callback(BatchHooks, "Callback", "lightning.pytorch", "pytorch_lightning")(guard, kind)
+    with suppress(MissingExtraError):
+        return _callback(BatchHooks, "Callback", "lightning.pytorch", "lightning")(guard, kind)
+    return _callback(BatchHooks, "Callback", "pytorch_lightning", "lightning")(guard, kind)
 
 
 def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[StepKind]) -> Strategy:
@@ -158,15 +159,9 @@ class GuardedRound(_Guarded):
             return self.ask(*arguments, **named)
 
 
-def _callback(hooks: type[_Guarded], base: str, *names: str) -> Callable[..., Any]:
-    """The class of a callback of the first of the named modules that is installed;
-    MissingExtraError if none is.
+def _callback(hooks: type[_Guarded], base: str, module: str, extra: str) -> Callable[..., Any]:
+    """The class of a callback: the hooks on a base class of a module that an extra installs;
+    MissingExtraError without it.
     """
-    for name in names:
-        try:
-            return type("GuardCallback", (hooks, vars(import_module(name))[base]), {})
-        except ModuleNotFoundError as error:
-            if error.name not in (name, name.partition(".")[0]):
-                raise
-    library = names[0].partition(".")[0]
-    raise MissingExtraError(f"A callback for {library}", library)
+    bases: Any = hooks, vars(optional_library(module, f"A callback for {extra}", extra))[base]
+    return type("GuardCallback", bases, {})

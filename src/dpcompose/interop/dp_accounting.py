@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
 from dpcompose.composition import Composable, Composition, compose
-from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError, optional_library
 from dpcompose.interop.event_tree import RefusedEventError, counted, named, require
 from dpcompose.interop.events import EVENTS, RELATIONS, reveals, to_named_tuple
 from dpcompose.values import Adjacency, Bound
@@ -251,10 +250,7 @@ def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bo
 
 @cache
 def _library(what: str) -> Any:
-    try:
-        return import_module("dp_accounting")
-    except ImportError:
-        raise MissingExtraError(what, "dp-accounting") from None
+    return optional_library("dp_accounting", what, "dp-accounting")
 
 
 @cache

@@ -21,14 +21,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from importlib.resources import files
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 
-from dpcompose.errors import MissingExtraError, UnsupportedError
+from dpcompose.errors import UnsupportedError, optional_library
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ def counts_of(optimizer: Any) -> list[int]:
     for parameter in () if optimizer is None else optimizer.params:
         if (samples := _sample_of(parameter)) is not None:
             return list(map(len, samples)) if isinstance(samples, list) else [len(samples)]  # pyright: ignore
-    for layer in layers_of(optimizer):
+    for layer in _layers_of(optimizer):
         if norms := attributes(layer).get("norm_sample"):
             return [len(norms[0])]
     return []
@@ -246,9 +245,16 @@ def _sample_of(parameter: Any) -> Any:
     return own.get("_norm_sample") if own.get("grad_sample") is None else own["grad_sample"]
 
 
-def layers_of(optimizer: Any) -> Sequence[Any]:
+def _layers_of(optimizer: Any) -> Sequence[Any]:
     """The layers on which FSDP keeps the norms of per-sample gradients."""
     return () if optimizer is None else attributes(optimizer).get("charged_layers", ())
+
+
+def forget_norms(optimizer: Any) -> None:
+    """Drop the norms of per-sample gradients, which would count for the next step too."""
+    for each in (*_layers_of(optimizer), *optimizer.params):
+        for name in ("norm_sample", "_norm_sample"):
+            attributes(each).pop(name, None)
 
 
 _LOGS: WeakValueDictionary[str, DrawLog] = WeakValueDictionary()
@@ -370,10 +376,7 @@ def _with_method(base: type[Any], name: str, method: Callable[..., Any]) -> type
 @cache
 def library(name: str) -> Any:
     """A module of Opacus or of torch, which comes with it; MissingExtraError without them."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingExtraError("dpcompose.interop.opacus", "opacus") from None
+    return optional_library(name, "dpcompose.interop.opacus", "opacus")
 
 
 def forward_probe(module: Any, arguments: tuple[Any, ...], named: dict[str, Any], dim: int) -> bool:

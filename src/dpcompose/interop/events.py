@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, cast
 
 from dpcompose import check
@@ -56,8 +57,6 @@ NOTHING = compose()
 Read = Callable[..., Composable]
 """Maps an event, an adjacency and what an enclosing event holds, to a composition."""
 Fields = dict[str, Any]
-Write = Callable[[Any, Adjacency], Fields | list[Fields] | None] | Mapping[str, str | float]
-"""Maps a mechanism and an adjacency to the fields of its events, or names their parameters."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,12 @@ class EventRow:
     Args:
         fields: The names of its fields, as words; a field named `event` encloses another event.
         read: Returns the composition that an event describes.
-        write: For each mechanism class that can be written as this event, how its fields follow.
-            Rounded numbers are rounded to the conservative side.
         relations: The adjacencies under which it has a meaning.
         why: Why it has none under the others.
     """
 
     fields: str
     read: Read
-    write: Mapping[type[Any], Write] = field(default_factory=dict[type[Any], Write])
     relations: Sequence[Adjacency] = tuple(Adjacency)
     why: str = ""
 
@@ -112,12 +108,9 @@ def quotient_below(numerator: float, denominator: float) -> float:
     return double_below(Fraction(numerator) / Fraction(denominator))
 
 
-def _noise(kind: Callable[[float], Composable]) -> Callable[[Any, Adjacency], Composable]:
-    def read(event: Any, adjacency: Adjacency) -> Composable:
-        size = check.nonnegative("noise_multiplier", event.noise_multiplier)
-        return kind(size) if size else non_private(adjacency)
-
-    return read
+def _noise(kind: Callable[[float], Composable], event: Any, adjacency: Adjacency) -> Composable:
+    size = check.nonnegative("noise_multiplier", event.noise_multiplier)
+    return kind(size) if size else non_private(adjacency)
 
 
 def _discrete_laplace(event: Any, adjacency: Adjacency) -> Composable:
@@ -235,11 +228,8 @@ def _everything(event: Any, adjacency: Adjacency) -> Composable:
     return non_private(adjacency)
 
 
-def _refused(reason: str, remedy: str) -> Read:
-    def read(event: Any, adjacency: Adjacency, *inner: Composition) -> Composable:
-        raise UnsupportedError("", reason, remedy)
-
-    return read
+def _refused(reason: str, remedy: str, *event: Any) -> Composable:
+    raise UnsupportedError("", reason, remedy)
 
 
 _ADDITIVE = (Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, MixtureOfGaussians, Sampled)
@@ -310,159 +300,53 @@ def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composab
 
 def _declared_rows() -> dict[str, EventRow]:
     """The table rows of mechanism classes that declare an event by their own parameters."""
-    declared = [kind for kind in kinds().values() if issubclass(kind, Stated) and kind.event]
     return {
-        name: EventRow(" ".join(fields), _read_declared(kind, fields))
-        for kind in declared
-        for name, fields in [kind.event or ("", {})]
-        if all(isinstance(each, str) for each in fields.values())
+        kind.event[0]: EventRow(
+            " ".join(kind.event[1]), partial(_read_declared, kind, kind.event[1])
+        )
+        for kind in kinds().values()
+        if issubclass(kind, Stated) and kind.event
+        if all(isinstance(each, str) for each in kind.event[1].values())
     }
 
 
-def _read_declared(kind: type[Any], fields: Mapping[str, Any]) -> Read:
-    def read(event: Any, adjacency: Adjacency) -> Composable:
-        values = {parameter: getattr(event, name) for name, parameter in fields.items()}
-        return kind(**values, holds_under=adjacency)
-
-    return read
-
-
-def _multiplier(part: Gaussian | Laplace, adjacency: Adjacency) -> Fields | None:
-    """The noise multiplier of a Gaussian or Laplace mechanism.
-
-    None if it has a separate replace sensitivity, since the event doubles its only one for
-    replacement.
-    """
-    if adjacency is Adjacency.REPLACE and part.replace_sensitivity is not None:
-        return None
-    size = part.sigma if isinstance(part, Gaussian) else part.scale
-    return {"noise_multiplier": quotient_below(size, part.sensitivity)}
-
-
-def _multiplier_of_mu(part: GaussianDP, adjacency: Adjacency) -> Fields | None:
-    if adjacency is Adjacency.REPLACE:
-        return None
-    return {"noise_multiplier": quotient_below(1.0, part.mu)}
-
-
-def _shifts(part: DiscreteLaplace | DiscreteGaussian, adjacency: Adjacency) -> list[int]:
-    """The absolute shift of each coordinate; empty if the event would mean another shift under
-    replacement.
-    """
-    if adjacency is Adjacency.REPLACE and (
-        part.replace is not None or isinstance(part.shift, tuple)
-    ):
-        return []
-    shifts = part.shift if isinstance(part.shift, tuple) else (part.shift,)
-    return [abs(shift) for shift in shifts]
-
-
-def _write_discrete_laplace(part: DiscreteLaplace, adjacency: Adjacency) -> list[Fields] | None:
-    rate = 1 / part.scale
-    rate = rate if Fraction(rate) * Fraction(part.scale) >= 1 else up(rate)
-    shifts = _shifts(part, adjacency)
-    return [{"noise_parameter": rate, "sensitivity": shift} for shift in shifts] or None
-
-
-def _write_discrete_gaussian(part: DiscreteGaussian, adjacency: Adjacency) -> list[Fields] | None:
-    shifts = _shifts(part, adjacency)
-    return [
-        {"sigma": part.sigma, "sensitivity": float(shift), "dimension": 1} for shift in shifts
-    ] or None
-
-
-def _write_response(part: RandomizedResponse, adjacency: Adjacency) -> Fields | None:
-    epsilon, count = part.stated, part.categories
-    if adjacency is not Adjacency.REPLACE or epsilon >= 700:
-        return None
-    noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
-    return {"noise_parameter": noise, "num_buckets": count}
-
-
-def _write_curve(part: RenyiCurve, adjacency: Adjacency) -> Fields | None:
-    curve = part.stated.curve
-    if not isinstance(curve, RenyiLine) or part.stated.delta:
-        return None
-    return {"rho": curve.rho, "xi": curve.xi}
-
-
-def _write_concentrated(part: Concentrated, adjacency: Adjacency) -> Fields | None:
-    return None if part.stated.delta else {"rho": part.stated.rho, "xi": 0.0}
-
-
-def _write_tree(part: TreeAggregation, adjacency: Adjacency) -> Fields | None:
-    if part.participation.times(part.steps) != 1:
-        return None
-    whole, remainder = divmod(part.steps, part.restart or part.steps)
-    counts = [part.restart or part.steps] * whole + ([remainder] if remainder else [])
-    return {
-        "noise_multiplier": part.sigma,
-        "step_counts": counts if len(counts) > 1 else counts[0],
-    }
-
-
-def _write_sample(part: Sampled, adjacency: Adjacency) -> Fields:
-    inner = to_named_tuple(part.base, adjacency=adjacency)
-    return {"sampling_probability": part.rate, "event": inner}
-
-
-def _write_batch(part: FixedSizeSample, adjacency: Adjacency) -> Fields:
-    inner = event_tuple("GaussianDpEvent", noise_multiplier=part.sigma)
-    return {"source_dataset_size": part.records, "sample_size": part.batch, "event": inner}
-
-
-def _write_selection(part: PrivateSelection, adjacency: Adjacency) -> Fields:
-    inner = to_named_tuple(part.base, adjacency=adjacency)
-    return {"event": inner, "mean": part.tries, "shape": part.shape}
-
-
-def _write_nothing(part: GaussianDP, adjacency: Adjacency) -> Fields | None:
-    return {} if part.mu == 0 and adjacency is not Adjacency.REPLACE else None
-
-
-def _write_everything(part: BlackBox, adjacency: Adjacency) -> Fields | None:
-    return {} if part.stated.delta == 1 else None
+def _read_declared(
+    kind: type[Any], fields: Mapping[str, Any], event: Any, adjacency: Adjacency
+) -> Composable:
+    values = {parameter: getattr(event, name) for name, parameter in fields.items()}
+    return kind(**values, holds_under=adjacency)
 
 
 _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
-    "NoOpDpEvent": EventRow("", _nothing, {GaussianDP: _write_nothing}),
-    "NonPrivateDpEvent": EventRow("", _everything, {BlackBox: _write_everything}),
-    "UnsupportedDpEvent": EventRow(
-        "", _refused("this event states that its mechanism has no description", "Replace it with what is known")),
-    "GaussianDpEvent": EventRow(
-        "noise_multiplier", _noise(Gaussian), {Gaussian: _multiplier, GaussianDP: _multiplier_of_mu}),
-    "LaplaceDpEvent": EventRow("noise_multiplier", _noise(Laplace), {Laplace: _multiplier}),
-    "DiscreteLaplaceDpEvent": EventRow(
-        "noise_parameter sensitivity", _discrete_laplace, {DiscreteLaplace: _write_discrete_laplace}),
-    "DiscreteGaussianDpEvent": EventRow(
-        "sigma sensitivity dimension", _discrete_gaussian, {DiscreteGaussian: _write_discrete_gaussian}),
+    "NoOpDpEvent": EventRow("", _nothing),
+    "NonPrivateDpEvent": EventRow("", _everything),
+    "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, Gaussian)),
+    "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, Laplace)),
+    "DiscreteLaplaceDpEvent": EventRow("noise_parameter sensitivity", _discrete_laplace),
+    "DiscreteGaussianDpEvent": EventRow("sigma sensitivity dimension", _discrete_gaussian),
     "RandomizedResponseDpEvent": EventRow(
-        "noise_parameter num_buckets", _randomized_response, {RandomizedResponse: _write_response},
+        "noise_parameter num_buckets", _randomized_response,
         (Adjacency.REPLACE, Adjacency.ZERO_OUT), "a record that is not there gives no answer"),
-    "EpsilonDeltaDpEvent": EventRow(
-        "epsilon delta", _epsilon_delta, {BlackBox: {"epsilon": "epsilon", "delta": "delta"}}),
-    "ZCDpEvent": EventRow("rho xi", _concentrated, {Concentrated: _write_concentrated, RenyiCurve: _write_curve}),
+    "EpsilonDeltaDpEvent": EventRow("epsilon delta", _epsilon_delta),
+    "ZCDpEvent": EventRow("rho xi", _concentrated),
     "MixtureOfGaussiansDpEvent": EventRow(
         "standard_deviation sensitivities sampling_probs", _mixture,
-        {MixtureOfGaussians: {"standard_deviation": "sigma", "sensitivities": "shifts", "sampling_probs": "weights"}},
         (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT), "it says how a record that is there moves the sum"),
     "SingleEpochTreeAggregationDpEvent": EventRow(
-        "noise_multiplier step_counts", _tree, {TreeAggregation: _write_tree},
+        "noise_multiplier step_counts", _tree,
         (Adjacency.ZERO_OUT,), "where a record leaves or comes, the steps of the others may move"),
     "TruncatedSubsampledGaussianDpEvent": EventRow(
         "dataset_size sampling_probability truncated_batch_size noise_multiplier", _truncated,
-        {TruncatedPoisson: {"dataset_size": "records", "sampling_probability": "rate",
-                            "truncated_batch_size": "batch", "noise_multiplier": "sigma"}},
         (Adjacency.ADD_REMOVE,), "how full a batch is depends on the record"),
-    "PoissonSampledDpEvent": EventRow("sampling_probability event", _poisson, {Sampled: _write_sample}),
+    "PoissonSampledDpEvent": EventRow("sampling_probability event", _poisson),
     "SampledWithReplacementDpEvent": EventRow(
-        _SIZES, _refused("no pair is known for a batch that may hold a record several times",
-                         "Draw without replacement, or a Poisson sample")),
+        _SIZES, partial(_refused, "no pair is known for a batch that may hold a record several times",
+                        "Draw without replacement, or a Poisson sample")),
     "SampledWithoutReplacementDpEvent": EventRow(
-        _SIZES, _without_replacement, {FixedSizeSample: _write_batch},
+        _SIZES, _without_replacement,
         (Adjacency.REPLACE,), "how a batch is drawn depends on the number of records"),
-    "RepeatAndSelectDpEvent": EventRow("event mean shape", _selection, {PrivateSelection: _write_selection}),
+    "RepeatAndSelectDpEvent": EventRow("event mean shape", _selection),
 }  # fmt: skip
 
 
@@ -495,24 +379,100 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
 def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     """The event of one mechanism; UnsupportedError if none describes it under this adjacency."""
     if not isinstance(part, Stated) or part.holds_under is adjacency:
-        if isinstance(part, Stated) and part.event is not None:
-            return event_tuple(part.event[0], **_declared_fields(part, part.event[1]))
-        for name, row in EVENTS.items():
-            for kind, write in row.write.items() if adjacency in row.relations else ():
-                if not isinstance(part, kind):
-                    continue
-                described = _fields_of(cast("Any", part), write, adjacency)
-                if described is not None:
-                    several = described if isinstance(described, list) else [described]
-                    return _together([event_tuple(name, **each) for each in several])
+        name, fields = _described(part, adjacency)
+        if fields and (name not in EVENTS or adjacency in EVENTS[name].relations):
+            return _together([event_tuple(name, **each) for each in fields])
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     raise UnsupportedError(
         repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency"
     )
 
 
-def _fields_of(part: Any, write: Write, adjacency: Adjacency) -> Fields | list[Fields] | None:
-    return write(part, adjacency) if callable(write) else _declared_fields(part, write)
+def _described(part: ComposablePart, adjacency: Adjacency) -> tuple[str, list[Fields]]:
+    """The class of the events that describe a mechanism together, and the fields of each; none if
+    no event does.
+
+    Rounded numbers are rounded to the conservative side. A noise event has one sensitivity, which
+    is doubled for replacement: a mechanism that states another one for it has no event there.
+    """
+    is_replace = adjacency is Adjacency.REPLACE
+    match part:
+        case Stated(event=(name, fields)):
+            return name, [_declared_fields(part, fields)]
+        case GaussianDP(mu=0) if not is_replace:
+            return "NoOpDpEvent", [{}]
+        case GaussianDP(mu=mu) if not is_replace:
+            return "GaussianDpEvent", [{"noise_multiplier": quotient_below(1.0, mu)}]
+        case Gaussian() | Laplace() if not is_replace or part.replace_sensitivity is None:
+            size = part.sigma if isinstance(part, Gaussian) else part.scale
+            multiplier = quotient_below(size, part.sensitivity)
+            return f"{type(part).__name__}DpEvent", [{"noise_multiplier": multiplier}]
+        case DiscreteLaplace(scale=scale):
+            rate = 1 / scale
+            rate = rate if Fraction(rate) * Fraction(scale) >= 1 else up(rate)
+            shifts = _shifts(part, is_replace)
+            each = [{"noise_parameter": rate, "sensitivity": shift} for shift in shifts]
+            return "DiscreteLaplaceDpEvent", each
+        case DiscreteGaussian(sigma=sigma):
+            sizes = map(float, _shifts(part, is_replace))
+            each = [{"sigma": sigma, "sensitivity": size, "dimension": 1} for size in sizes]
+            return "DiscreteGaussianDpEvent", each
+        case RandomizedResponse(stated=epsilon, categories=count) if epsilon < 700:
+            noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF)
+            fields = {"noise_parameter": noise if epsilon else 1.0, "num_buckets": count}
+            return "RandomizedResponseDpEvent", [fields] if is_replace else []
+        case BlackBox(stated=stated) if stated.delta == 1:
+            return "NonPrivateDpEvent", [{}]
+        case BlackBox():
+            return "EpsilonDeltaDpEvent", [
+                _declared_fields(part, {"epsilon": "epsilon", "delta": "delta"})
+            ]
+        case Concentrated(stated=stated) if not stated.delta:
+            return "ZCDpEvent", [{"rho": stated.rho, "xi": 0.0}]
+        case RenyiCurve(stated=stated) if isinstance(stated.curve, RenyiLine) and not stated.delta:
+            return "ZCDpEvent", [{"rho": stated.curve.rho, "xi": stated.curve.xi}]
+        case MixtureOfGaussians(sigma=sigma, shifts=shifts, weights=weights):
+            fields = {
+                "standard_deviation": sigma,
+                "sensitivities": shifts,
+                "sampling_probs": weights,
+            }
+            return "MixtureOfGaussiansDpEvent", [fields]
+        case TreeAggregation(sigma=sigma, steps=steps) if part.participation.times(steps) == 1:
+            whole, remainder = divmod(steps, part.restart or steps)
+            counts = [part.restart or steps] * whole + ([remainder] if remainder else [])
+            counts = counts if len(counts) > 1 else counts[0]
+            return "SingleEpochTreeAggregationDpEvent", [
+                {"noise_multiplier": sigma, "step_counts": counts}
+            ]
+        case TruncatedPoisson():
+            names = {
+                "dataset_size": "records", "sampling_probability": "rate",
+                "truncated_batch_size": "batch", "noise_multiplier": "sigma",
+            }  # fmt: skip
+            return "TruncatedSubsampledGaussianDpEvent", [_declared_fields(part, names)]
+        case Sampled(base=base, rate=rate):
+            inner = to_named_tuple(base, adjacency=adjacency)
+            return "PoissonSampledDpEvent", [{"sampling_probability": rate, "event": inner}]
+        case FixedSizeSample(sigma=sigma, records=records, batch=batch):
+            inner = event_tuple("GaussianDpEvent", noise_multiplier=sigma)
+            fields = {"source_dataset_size": records, "sample_size": batch, "event": inner}
+            return "SampledWithoutReplacementDpEvent", [fields]
+        case PrivateSelection(base=base, tries=tries, shape=shape):
+            inner = to_named_tuple(base, adjacency=adjacency)
+            return "RepeatAndSelectDpEvent", [{"event": inner, "mean": tries, "shape": shape}]
+        case _:
+            return "", []
+
+
+def _shifts(part: DiscreteLaplace | DiscreteGaussian, is_replace: bool) -> list[int]:
+    """The absolute shift of each coordinate; empty if the event would mean another shift under
+    replacement.
+    """
+    if is_replace and (part.replace is not None or isinstance(part.shift, tuple)):
+        return []
+    shifts = part.shift if isinstance(part.shift, tuple) else (part.shift,)
+    return [abs(shift) for shift in shifts]
 
 
 def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> Fields:

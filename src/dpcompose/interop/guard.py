@@ -26,7 +26,15 @@ from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from dpcompose import check
-from dpcompose.account import CHOSEN, Account, NumericLiteral, Schedule, exact, open_scope
+from dpcompose.account import (
+    CHOSEN,
+    Account,
+    NumericLiteral,
+    Schedule,
+    exact,
+    open_scope,
+    pure_alone,
+)
 from dpcompose.adaptive import Budget, Filter, MenuFilter
 from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
@@ -77,11 +85,15 @@ class StepKind(TypedDict, total=False):
 
 @dataclass
 class _Plan:
-    """Steps that were charged together and are used one by one."""
+    """Steps that were charged together and are used one by one.
 
-    receipt: Receipt
+    Args:
+        receipt: The charge; None once it is redeemed.
+        left: The steps that are left.
+    """
+
+    receipt: Receipt | None
     left: Counter[Composable]
-    redeemed: bool = False
 
 
 class TrainingGuard:
@@ -217,10 +229,7 @@ class TrainingGuard:
             if self._take_planned(asked):
                 return
         # Another process may have resumed the charge, and runs its step.
-        _retried(
-            lambda: self._redeem(self._receipt(asked, delta)),
-            lambda error: isinstance(error, AlreadyRedeemedError),
-        )
+        _retried(lambda: self._redeem(self._receipt(asked, delta)), AlreadyRedeemedError)
 
     def plan(
         self, schedule: Sequence[tuple[float, float, int] | tuple[Composable, int]], *,
@@ -251,14 +260,8 @@ class TrainingGuard:
         if not whole.parts:
             raise DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
         self._require_own_process()
-        typed = whole.typed(adjacency=self.account.adjacency)
-        in_partition = any(each.scope.kind is Kind.PARTITION for each in self.account.chain)
-        if in_partition and (typed is None or typed.epsilon is None or typed.delta > 0):
-            what = f"a plan with delta > 0 at {self.scope!r}"
-            reason = "in a partition, its first answers may show that it will fail, and who is put there afterwards"
-            reason += " meets the failure, not its delta"
-            remedy = "Charge step by step, or use a scope outside of the partition"
-            raise UnsupportedError(what, reason, remedy)
+        if any(each.scope.kind is Kind.PARTITION for each in self.account.chain):
+            pure_alone(whole, self.account.adjacency)
         try:
             receipt = self._receipt(whole, delta)
         except StepRefusedError as refusal:
@@ -426,7 +429,7 @@ class TrainingGuard:
         same receipt is refused.
         """
         nonce = secrets.token_hex(32)
-        _certain(lambda: self._ledger.redeem(receipt, actor=self._actor, nonce=nonce))
+        _retried(lambda: self._ledger.redeem(receipt, actor=self._actor, nonce=nonce))
 
     def _all_charges(self) -> list[tuple[Composable, int]]:
         """All charges of the scope itself, by every process, with counts; only new entries are read
@@ -498,10 +501,10 @@ class TrainingGuard:
         plan = next((plan for plan in self._plans if plan.left[mechanism] > 0), None)
         if plan is None:
             return False
-        if not plan.redeemed:
+        if plan.receipt is not None:
             self._plans.remove(plan)
             self._redeem(plan.receipt)
-            plan.redeemed = True
+            plan.receipt = None
             self._plans.append(plan)
         plan.left[mechanism] -= 1
         return True
@@ -517,7 +520,7 @@ class TrainingGuard:
         options: Any = {"actor": self._actor, "key": self._key(number), "description": note}
         resumed = self._resumed(mechanism, delta)
         try:
-            return resumed or _certain(
+            return resumed or _retried(
                 lambda: self.account.charge(mechanism, delta=delta, **options)
             )
         except OverdrawnError as refusal:
@@ -579,18 +582,14 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
     return upcoming
 
 
-def _certain(action: Callable[[], Answer]) -> Answer:
-    """Run an idempotent action again, up to `TRIES` times, while a StoreError leaves its effect
-    uncertain.
+def _retried(action: Callable[[], Answer], passing: type[LedgerError] = StoreError) -> Answer:
+    """Run an idempotent action again, up to `TRIES` times, while it raises an error that passes: a
+    StoreError that leaves its effect uncertain, or an error of the kind `passing`.
     """
-    return _retried(action, lambda error: isinstance(error, StoreError) and error.uncertain)
-
-
-def _retried(action: Callable[[], Answer], passes: Callable[[LedgerError], bool]) -> Answer:
     for _ in range(TRIES - 1):
         try:
             return action()
-        except LedgerError as error:
-            if not passes(error):
+        except passing as error:
+            if isinstance(error, StoreError) and not error.uncertain:
                 raise
     return action()

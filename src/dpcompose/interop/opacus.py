@@ -18,20 +18,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from types import FrameType
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcompose import check as guard
-from dpcompose.composition import (
-    MOST_TIMES,
-    Composable,
-    Composition,
-    GrowingEpsilon,
-    calibrate,
-    compose,
-)
+from dpcompose.composition import Composable, Composition, GrowingEpsilon, calibrate, compose
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.interop.draws import Draw, Finding, PreflightWarning, finding, library, probe
 from dpcompose.interop.preflight import StepHook, check
@@ -73,13 +66,8 @@ class Phase(NamedTuple):
             raise DomainError(name, entry, "noise multiplier, sample rate and number of steps")
         multiplier, rate, steps = cast("Sequence[Any]", entry)
         noise = guard.nonnegative(f"{name}, noise_multiplier", multiplier)
-        rate = guard.real(f"{name}, sample_rate", rate)
-        if not 0 <= rate <= 1:
-            raise DomainError(f"{name}, sample_rate", rate, "a number in [0, 1]", _ONE_DRAW)
-        steps = guard.count(f"{name}, steps", steps)
-        if not steps <= MOST_TIMES:
-            raise DomainError(f"{name}, steps", steps, "an integer of at most 10^15")
-        return Phase(noise, rate, steps)
+        rate = guard.probability(f"{name}, sample_rate", rate, _ONE_DRAW)
+        return Phase(noise, rate, guard.times(steps, name=f"{name}, steps"))
 
     @property
     def costs(self) -> bool:
@@ -153,10 +141,9 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
             raise DomainError(
                 "state_dict", sorted(map(str, state)), f"a dictionary with the key `{key}`"
             )
-    stated = state.get("adjacency", Adjacency.ADD_REMOVE.value)
-    if stated not in (names := [each.value for each in Adjacency]):
-        raise DomainError("state_dict, adjacency", stated, f"one of {', '.join(names)}")
-    return read_history(state["history"]), str(state["mechanism"]), Adjacency(stated)
+    stated = state.get("adjacency", Adjacency.ADD_REMOVE)
+    adjacency = guard.named("state_dict, adjacency", stated, Adjacency)
+    return read_history(state["history"]), str(state["mechanism"]), adjacency
 
 
 class KnownHistory:
@@ -164,6 +151,7 @@ class KnownHistory:
 
     def __init__(self) -> None:
         self._phases: list[Phase] = []
+        self._steps: list[tuple[Composable, int] | None] = []
         self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
@@ -172,15 +160,21 @@ class KnownHistory:
         # A list is unequal to a phase: an entry that can be changed in place is read again.
         if not isinstance(history, list) or history[:same] != self._phases[:same]:
             same = 0
-        self._phases[same:] = read_history(cast("Any", history)[same:] if same else history)
-        costly = [phase for phase in self._phases if phase.costs]
-        bare = [phase.sample_rate for phase in costly if not phase.noise_multiplier]
+        new = read_history(cast("Any", history)[same:] if same else history)
+        self._phases[same:] = new
+        self._steps[same:] = [
+            (_mechanism(*phase[:2]), phase.steps)
+            if phase.costs and phase.noise_multiplier
+            else None
+            for phase in new
+        ]
+        bare = [rate for noise, rate, steps in self._phases if rate and steps and not noise]
         if bare:
             return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
             del self._growing[next(iter(self._growing))]
         growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound([(_mechanism(*phase[:2]), phase.steps) for phase in costly])
+        return growing.bound([step for step in self._steps if step is not None])
 
 
 __all__ = [
@@ -212,7 +206,6 @@ class _Accounting:
 
     history: list[tuple[float, float, int]]
     adjacency: Adjacency
-    registered: ClassVar[str] = NAME
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,7 +227,7 @@ class _Accounting:
     @classmethod
     def mechanism(cls) -> str:
         """The name under which Opacus registers this accountant."""
-        return cls.registered
+        return NAME
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Record one step with Gaussian noise on a Poisson sample.

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     DomainError,
     EngineError,
-    MissingExtraError,
     ReleaseError,
     UnsupportedError,
+    optional_library,
 )
 from dpcompose.mechanisms import BlackBox, Concentrated, DominatingPair, RenyiCurve
 from dpcompose.values import Adjacency, rounded_up, up
@@ -88,10 +87,12 @@ def _require_measurement(measurement: Any) -> None:
     check.kind("measurement", measurement, _opendp("mod").Measurement, "an OpenDP Measurement")
 
 
-def _require_space(domain: Any, metric: Any) -> None:
+def _neighbors(domain: Any, metric: Any, d_in: float, adjacency: Adjacency | None) -> Adjacency:
+    """The adjacency of the datasets of a domain that are at most `d_in` apart; see `_adjacency`."""
     mod = _opendp("mod")
     if not isinstance(metric, mod.Metric) or not isinstance(domain, mod.Domain):
         raise DomainError("input_metric", metric, "a Metric of OpenDP, and input_domain a Domain")
+    return _adjacency(str(metric.type), check.nonnegative("d_in", d_in), adjacency)
 
 
 def _adjacency(metric: str, distance: float, requested: Adjacency | None) -> Adjacency:
@@ -236,14 +237,12 @@ def to_measurement(
             metric.
         TO: OpenDP's type of the release.
     """
-    distance = check.nonnegative("d_in", d_in)
-    _require_space(input_domain, input_metric)
-    found = _adjacency(str(input_metric.type), distance, adjacency)
+    found = _neighbors(input_domain, input_metric, d_in, adjacency)
     privacy_profile(total, adjacency=found)
 
     def privacy_map(input_distance: float) -> Any:
-        if not 0 <= input_distance <= distance:
-            raise ValueError(f"stated at distances of at most {distance!r}")
+        if not 0 <= input_distance <= d_in:
+            raise ValueError(f"stated at distances of at most {d_in!r}")
         return privacy_profile(
             total, adjacency=found
         ).curve  # a new one: OpenDP frees each that it is given
@@ -334,8 +333,7 @@ def compositor(
         UnsupportedError: If the metric does not cover the account's adjacency.
     """
     check.kind("account", account, Account, "an Account, as open_scope returns it")
-    _require_space(input_domain, input_metric)
-    _adjacency(str(input_metric.type), check.nonnegative("d_in", d_in), account.adjacency)
+    _neighbors(input_domain, input_metric, d_in, account.adjacency)
     return Compositor(account, data, str(input_domain), str(input_metric), d_in)
 
 
@@ -355,7 +353,4 @@ def _reason(error: Exception) -> str:
 
 def _opendp(name: str) -> Any:
     """A module of opendp; its prelude would also import polars and scikit-learn."""
-    try:
-        return import_module(f"opendp.{name}")
-    except ImportError:
-        raise MissingExtraError("reading OpenDP's measurements", "opendp") from None
+    return optional_library(f"opendp.{name}", "reading OpenDP's measurements", "opendp")

@@ -25,7 +25,7 @@ from dpcompose.interop.draws import (
     attributes,
     counts_of,
     finding,
-    layers_of,
+    forget_norms,
     library,
     replace_method,
     warn,
@@ -51,7 +51,7 @@ def check(engine: Any, data_loader: Any, *, optimizer: Any = None) -> tuple[Find
     Raises:
         MissingExtraError: If Opacus is not installed.
     """
-    found = _of_loader(data_loader, None if optimizer is None else optimizer.noise_multiplier)
+    found = [*_of_loader(data_loader, None if optimizer is None else optimizer.noise_multiplier)]
     if engine.dataset is not None and len(engine.dataset) != len(data_loader.dataset):
         found.append(finding("length", before=len(engine.dataset), after=len(data_loader.dataset)))
     if len(counts_of(optimizer)) > 1:
@@ -164,12 +164,7 @@ class StepHook(DrawLog):
             raise
         finally:
             self.stepping = False
-            for each in (
-                *layers_of(optimizer),
-                *optimizer.params,
-            ):  # they would count for the next step too
-                for name in ("norm_sample", "_norm_sample"):
-                    attributes(each).pop(name, None)
+            forget_norms(optimizer)
             if self._noise is not None:
                 self._noise.used()
         if released:
@@ -411,31 +406,27 @@ HOOKS: WeakSet[StepHook] = WeakSet()
 """All hooks in use, to detect optimizers that share a dataset."""
 
 
-def _of_loader(loader: Any, noise: float | None) -> list[Finding]:
+def _of_loader(loader: Any, noise: float | None) -> Iterator[Finding]:
     """Findings about how a loader draws its batches; `noise` is the noise multiplier, or None if
     unknown.
     """
     kind, sampler = _samplers(loader)
-    found: list[Finding] = []
     if kind == "weighted":
-        found.append(finding("weighted"))
+        yield finding("weighted")
     elif kind == "shuffled" and noise:
         epoch = ShuffledEpochs(noise, steps=len(loader))
         cost = epoch.epsilon(delta=_DELTA, adjacency=Adjacency.ZERO_OUT)
         ends = {"lower": cost.lower, "upper": cost.upper, "delta": _DELTA, "epoch": epoch}
-        found.append(finding("shuffled_with_noise", **ends))
+        yield finding("shuffled_with_noise", **ends)
     elif kind == "shuffled":
-        found.append(finding("shuffled"))
+        yield finding("shuffled")
     elif kind not in ("poisson", "group"):
-        found.append(finding("unknown", sampler=type(sampler).__name__))
+        yield finding("unknown", sampler=type(sampler).__name__)
     if loader.drop_last and (left := len(loader.dataset) % (loader.batch_size or 1)):
-        found.append(finding("dropped", left=left))
+        yield finding("dropped", left=left)
     drawn = {"poisson": "num_samples", "group": "total_size"}.get(kind)
     if drawn and attributes(sampler)[drawn] != len(loader.dataset):
-        found.append(
-            finding("length", before=attributes(sampler)[drawn], after=len(loader.dataset))
-        )
-    return found
+        yield finding("length", before=attributes(sampler)[drawn], after=len(loader.dataset))
 
 
 def _samplers(loader: Any) -> tuple[str, Any]:

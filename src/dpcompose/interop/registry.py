@@ -17,7 +17,7 @@ from datetime import date
 from importlib.resources import files
 from typing import Any, cast
 
-from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.errors import DomainError, optional_library
 from dpcompose.interop.statement import Statement, markdown, text_of, visible
 
 _SCHEMA = tomllib.loads((files("dpcompose.interop") / "registry.toml").read_text("utf-8"))
@@ -135,10 +135,7 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         DomainError: If the status is another one.
         MissingExtraError: If PyYAML is not installed (extra `registry`).
     """
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("registry_yaml", "registry") from None
+    yaml = optional_library("yaml", "registry_yaml", "registry")
     if status not in ("Draft", "Pending"):
         raise DomainError("status", status, "'Draft' or 'Pending'")
     facts = vars(deployment)
