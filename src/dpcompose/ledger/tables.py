@@ -353,6 +353,18 @@ class LedgerTables:
     def keyed(self, root: str, key: str) -> Entry | None:
         return entry_of(self.rows.row(KEYED, (root, key)))
 
+    def keyed_all(self, root: str, keys: Sequence[str]) -> dict[str, Entry]:
+        """The entries of those of these idempotency keys that have one."""
+        count = 1 << (len(keys) - 1).bit_length()  # few statements, which the driver keeps prepared
+        marks = ", ".join(["(?)"] * count)
+        # A join, because of a list of keys SQLite would walk the whole chain instead of using their index.
+        statement = (
+            f"WITH own (name) AS (VALUES {marks}) SELECT key, body, hash FROM own CROSS JOIN entry "
+        )
+        values = [*keys, *[keys[-1]] * (count - len(keys)), root]
+        rows = self.rows.run(f"{statement} WHERE root = ? AND key = name", values)
+        return {key: Entry(body, hash) for key, body, hash in rows}
+
     def entry(self, root: str, sequence: int) -> Entry | None:
         return entry_of(self.rows.row(NUMBERED, (root, sequence)))
 
