@@ -30,7 +30,6 @@ from dpcompose.ledger.scope import (
     Balance,
     Scope,
     available,
-    is_at_or_below,
     paths_down_to,
     root_of,
 )
@@ -136,6 +135,10 @@ def address_of(url: str) -> str:
     return f"postgresql:{url.partition(':')[2]}"
 
 
+EVERY = 2**31
+"""More scopes than a ledger has."""
+
+
 @dataclass(frozen=True)
 class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
@@ -163,15 +166,11 @@ class Moment:
         """The balances of a scope and of all below it, sorted by path; of all scopes without `path`."""
         if path is None:
             return tuple(Balance.of(self._in_time(node)) for node in self.snapshot.nodes())
-        top = self._node(scope_path(path)).scope.path
-        nodes = self.snapshot.nodes_between(top, f"{top}0")
-        return tuple(
-            Balance.of(self._in_time(node))
-            for node in nodes
-            if is_at_or_below(node.scope.path, top)
-        )
+        return tuple(self.some_balances(path))
 
-    def some_balances(self, path: str | None, *, after: str = "", limit: int) -> list[Balance]:
+    def some_balances(
+        self, path: str | None, *, after: str = "", limit: int = EVERY
+    ) -> list[Balance]:
         """The first balances of a scope and of all below it with paths after one, letter by letter, sorted by path."""
         tops = self.snapshot.roots() if path is None else [self._node(scope_path(path)).scope.path]
         found: list[Balance] = []

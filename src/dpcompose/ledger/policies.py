@@ -519,14 +519,14 @@ def evaluate(tree: Tree, use: Use) -> Note:
         ReservationError, ApprovalError, QuotaError, ReservedError: A policy refuses it.
     """
     note = _reservation(tree, use)
-    chain = tree.chain(use.path)
-    if not chain or chain[-1].scope.path != use.path:
+    node = tree.view.node(use.path)
+    if node is None:
         return note  # there is no such scope, as the rules say
-    chain[-1].require_currencies(use.cost)
+    node.require_currencies(use.cost)
     if not tree.has_policies:
         return note
     try:
-        spend(chain, use.cost)
+        spend(tree.chain(use.path), use.cost)
     except OverdrawnError:
         return note  # the budgets refuse it, and record that they did
     note |= _approval(tree, use)
