@@ -33,7 +33,7 @@ class Batch:
         scopes: The scopes to write.
         balances: The balances to write, those of new scopes included, by path.
         ends: The last of the entries to write, by top-level scope.
-        times: The recorded time of the last entry, by top-level scope.
+        times: The recorded time of the last of the entries to write, by top-level scope.
         changed: The facts to write, by top-level scope, kind and name; None for one that ends.
     """
 
@@ -44,7 +44,6 @@ class Batch:
     ends: dict[str, Head] = field(default_factory=lambda: {})
     times: dict[str, str] = field(default_factory=lambda: {})
     changed: dict[str, dict[tuple[str, str], str | None]] = field(default_factory=lambda: {})
-    _seen: dict[str, AccountNode] = field(default_factory=lambda: {})
     _heads: dict[str, Head] = field(default_factory=lambda: {})
     _entries: dict[tuple[str, int | str], Entry | None] = field(default_factory=lambda: {})
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=lambda: {})
@@ -86,7 +85,7 @@ class Batch:
             if decision.facts:
                 self.changed.setdefault(root, {}).update(decision.facts)
             for node in decision.nodes:
-                self.balances[node.scope.path] = self._seen[node.scope.path] = node
+                self.balances[node.scope.path] = node
         return decision
 
     def _append(self, root: str, sequence: int, request: Request, entry: Entry) -> None:
@@ -101,12 +100,7 @@ class Batch:
         )
 
     def node(self, path: str) -> AccountNode | None:
-        node = self._seen.get(path)
-        if node is None:
-            node = self.stored.node(path)
-            if node is not None:
-                self._seen[path] = node
-        return node
+        return self.balances.get(path) or self.stored.node(path)
 
     def head(self, root: str) -> Head:
         head = self._heads.get(root)
@@ -115,10 +109,7 @@ class Batch:
         return head
 
     def time(self, root: str) -> str:
-        time = self.times.get(root)
-        if time is None:
-            time = self.times[root] = self.stored.time(root)
-        return time
+        return self.times.get(root) or self.stored.time(root)
 
     def keyed(self, root: str, key: str) -> Entry | None:
         if (root, key) not in self._entries:
