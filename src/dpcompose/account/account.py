@@ -171,13 +171,9 @@ class Account:
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
-        return self._adjacency
-
-    @cached_property
-    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
