@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -144,9 +144,6 @@ class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
     snapshot: LedgerTables
-    _times: dict[str, str] = field(
-        default_factory=dict[str, str], init=False, repr=False, compare=False
-    )
 
     def balance(self, path: str) -> Balance:
         """The amounts spent in a scope, and what its caps leave."""
@@ -205,11 +202,7 @@ class Moment:
 
     def last_time(self, root: str) -> str:
         """The recorded time of the last entry of a tree; empty if there is none."""
-        if root not in self._times:
-            last = self.snapshot.head(root).sequence
-            records = self.snapshot.records(root, after=last - 1, limit=1)
-            self._times[root] = max((record.entry.time for record in records), default="")
-        return self._times[root]
+        return self.snapshot.time(root)
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
         """The amounts that a charge made now could still ask in each of these scopes, reservations left aside."""

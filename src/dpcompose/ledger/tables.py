@@ -420,11 +420,10 @@ class LedgerTables:
             self.cache[root] = Cached(head)
 
     def time(self, root: str) -> str:
-        kept = self.cache[root]
-        if kept.time is None:
-            last = self.entry(root, kept.head.sequence)
-            kept.time = "" if last is None else last.time
-        return kept.time
+        if self.cache[root].time is None:
+            last = self.entry(root, self.head(root).sequence)
+            self.cache[root].time = "" if last is None else last.time
+        return self.cache[root].time or ""
 
     def nodes(self) -> Iterator[AccountNode]:
         """Every scope with its balance, sorted by path."""

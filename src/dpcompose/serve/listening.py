@@ -89,18 +89,13 @@ class JoiningTransport:
         is_head = data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n")
         if is_head and data != CONTINUE:
             self._head = data
-        else:
+        elif data or self._head:
             self._transport.write(self._head + data)
             self._head = b""
 
-    def flush(self) -> None:
-        """Send the head of an answer that has no body."""
-        if self._head:
-            self.write(b"")
-
     def close(self) -> None:
         """Send what waits, and close the connection."""
-        self.flush()
+        self.write(b"")
         self._transport.close()
 
 
@@ -114,8 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Above the limit of connections, close the one that is idle the longest."""
         super().connection_made(transport)
-        self._joining = JoiningTransport(transport)
-        self.transport = cast("asyncio.Transport", self._joining)
+        self.transport = cast("asyncio.Transport", JoiningTransport(transport))
         self._timer = self.loop.call_later(PATIENCE, self._give_up)
         self._wait()
         if len(self.connections) > most_connections():
@@ -167,7 +161,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Uvicorn's own time limit for idle connections is left out: a timer for each request costs as much as its parsing.
         """
-        self._joining.flush()
+        self.transport.write(b"")  # the head of an answer without a body
         if not self.transport.is_closing():
             self.flow.resume_reading()
             if self.pipeline:
