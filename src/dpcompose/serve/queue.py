@@ -77,30 +77,36 @@ class Together:
     _waiting: dict[_Name, list[tuple[Any, asyncio.Future[Any]]]] = field(
         default_factory=dict[Any, Any]
     )
-    """Of every name that is worked on: the jobs that came since."""
-    _tasks: dict[_Name, asyncio.Task[None]] = field(default_factory=dict[Any, Any])
+    """Of every name that a thread works on: those that came since."""
 
     async def run(self, name: str, job: Any) -> Any:
         """The outcome of a job."""
         loop = asyncio.get_running_loop()
         future, lane = loop.create_future(), (loop, name)
-        if lane not in self._waiting:
-            self._waiting[lane] = []
-            self._tasks[lane] = loop.create_task(self._work(lane))
-        self._waiting[lane].append((job, future))
+        if lane in self._waiting:
+            self._waiting[lane].append((job, future))
+        else:
+            self._start(lane, [(job, future)])
         return await future
 
-    async def _work(self, lane: _Name) -> None:
-        """Work on batches until no job of that name waits."""
-        while jobs := self._waiting[lane][:MOST]:
-            del self._waiting[lane][:MOST]
-            work = partial(self.work, lane[1], [job for job, _ in jobs])
-            try:
-                outcomes = await done(self.workers, work)
-            except BaseException as error:  # raised where it was asked
-                outcomes = [error] * len(jobs)
-            _give([future for _, future in jobs], outcomes)
-        del self._waiting[lane], self._tasks[lane]
+    def _start(self, lane: _Name, jobs: list[tuple[Any, asyncio.Future[Any]]]) -> None:
+        now, self._waiting[lane] = jobs[:MOST], jobs[MOST:]
+        try:
+            batch = done(self.workers, partial(self.work, lane[1], [job for job, _ in now]))
+        except RuntimeError as error:  # no thread could be started
+            del self._waiting[lane]
+            _give([future for _, future in jobs], [error] * len(jobs))
+            return
+        batch.add_done_callback(partial(self._hand_back, lane, [future for _, future in now]))
+
+    def _hand_back(
+        self, lane: _Name, futures: list[asyncio.Future[Any]], batch: asyncio.Future[Any]
+    ) -> None:
+        error = batch.exception()
+        _give(futures, batch.result() if error is None else [error] * len(futures))
+        waiting = self._waiting.pop(lane)
+        if waiting:
+            self._start(lane, waiting)
 
 
 def _give(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Any]) -> None:
