@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +15,7 @@ from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.head_record import CheckedFile
 from dpcompose.ledger.rules import Request
-from dpcompose.ledger.scope import paths_down_to
+from dpcompose.ledger.scope import AccountNode, paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore, _Progress
 from dpcompose.ledger.sqlite_connection import SQLiteRows
 from dpcompose.ledger.tables import LedgerTables
@@ -34,20 +35,29 @@ class _Unread(_Trusted):
         return []
 
 
+@dataclass
+class _Stale(Batch):
+    """Believes the balances that were read before the lock was taken."""
+
+    before: dict[str, AccountNode | None] = field(default_factory=dict[str, Any])
+
+    def node(self, path: str) -> AccountNode | None:
+        return self.balances.get(path) or self.before.get(path) or super().node(path)
+
+
 class Checking(SQLiteStore):
     """Checks balances first and takes the lock afterwards: two clients both see what only one may spend."""
 
     _checks = _Trusted  # clients that come later would find it before the campaign does
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        batch = Batch(self._stored)
+        batch = _Stale(self._stored)
         for request in requests:
             for path in paths_down_to(request.path):
-                batch.node(path)
+                batch.before[path] = self._stored.node(path)
         time.sleep(0.002)
         with self._file_lock:
             self._writer.execute("BEGIN IMMEDIATE")
-            batch._heads.clear()  # the chain goes on from where it is; only balances are old
             try:
                 outcomes = batch.decide_all(requests)
                 self._stored.write(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ pytest.importorskip("starlette")
 from dpcompose import Gaussian
 from dpcompose.account import open_scope
 from dpcompose.errors import EvidenceError, ReservedError
-from dpcompose.ledger import Ledger
+from dpcompose.ledger import Ledger, entry
 from dpcompose.ledger.evidence import Evidence
 from dpcompose.serve import Identity, Role, Service
 from dpcompose.serve.demo import demo_service
@@ -170,6 +171,29 @@ def test_the_course_of_a_budget_that_renews_is_that_of_its_period():
         part[0] in shown["2020-02-03"] and f"Week of 2020-02-03: {part[1]} %" in shown["2020-02-03"]
     )
     assert "nothing is left on" not in shown["2020-02-03"]  # it is renewed before
+
+
+def test_the_whole_ledger_is_verified_each_week_and_a_page_says_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    service, tokens = demo_service(tmp_path)
+    auditor = signed_in(
+        application(service, watch=0.0), next(tokens[who] for who in tokens if "Cleo" in who)
+    )
+    assert "not verified yet" in auditor.get("/proofs").text
+    service.verifier.verify_when_due()
+    entries = service.ledger.verify().entries
+    assert "verified 0 days ago" in auditor.get("/proofs").text
+    start = entry.clock()
+    for days, more in ((6, 0), (8, 1), (9, 1)):  # once, and not again within the week
+        monkeypatch.setattr(entry, "clock", lambda days=days: start + days * 86400 * 10**9)
+        service.verifier.verify_when_due()
+        assert service.ledger.verify().entries == entries + more
+    monkeypatch.setattr(entry, "clock", lambda: start + 16 * 86400 * 10**9)
+    with sqlite3.connect(tmp_path / "city.db") as connection:  # the control
+        connection.execute("UPDATE balance SET closed = 1 WHERE path = 'city/schools'")
+    service.verifier.verify_when_due()
+    assert "did not agree" in auditor.get("/proofs").text
 
 
 def test_an_auditor_downloads_a_proof_that_needs_no_service(tmp_path: Path):

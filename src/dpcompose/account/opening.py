@@ -298,23 +298,6 @@ class BudgetArguments:
     note: Mapping[str, Any] = field(default_factory=dict[str, Any])
     only: str | None = None
 
-    def cost(self, ledger: Ledger, path: str) -> Mapping[str, Any]:
-        """The cost of opening it to the scopes above: slots are charged at once, all else when it is charged.
-
-        Raises:
-            As `open`.
-        """
-        filter = self._filter() if self.kind == Kind.SLOTS and "/" in path else None
-        if filter is None or self.slots is None:
-            return {}
-        given: dict[str, Any] = {
-            "delta": self.price_delta,
-            "adjacency": check.named("adjacency", self.adjacency, Adjacency),
-        }
-        return price_of_slots(
-            ledger, path_in(ledger, path), slots=self.slots, filter=filter, **given
-        )[1]
-
     def open(self, ledger: Ledger, path: str, *, actor: str, key: str | None = None) -> Scope:
         """Open it; in a scope of slots, take a slot.
 
@@ -493,31 +476,6 @@ def open_slots(
         UnsupportedError: If a filter above has no price for them.
         DomainError, LedgerError: See `open_scope`.
     """
-    curators, cost = price_of_slots(
-        ledger, path, slots=slots, filter=filter, delta=delta, adjacency=adjacency
-    )
-    return ledger.scope(
-        path,
-        kind=Kind.SLOTS,
-        caps=filter.caps,
-        slots=slots,
-        cost=cost,
-        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
-        actor=actor,
-        key=key,
-    )
-
-
-def price_of_slots(
-    ledger: Ledger,
-    path: str,
-    *,
-    slots: int,
-    filter: Filter,
-    delta: NumericLiteral | None,
-    adjacency: Adjacency,
-) -> tuple[Curators, Mapping[str, Any]]:
-    """The slots together, and their cost to the chain above; see `open_slots`."""
     curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
     if stated_alternatives(filter):
         raise UnsupportedError(
@@ -526,8 +484,16 @@ def price_of_slots(
             "Open each as a scope of its own",
         )
     require_same_adjacency(ledger, path, adjacency)
-    return curators, chain_cost(
-        budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency
+    above = budgets_above(ledger, path)
+    return ledger.scope(
+        path,
+        kind=Kind.SLOTS,
+        caps=filter.caps,
+        slots=slots,
+        cost=chain_cost(above, curators, delta=delta, adjacency=adjacency),
+        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
+        actor=actor,
+        key=key,
     )
 
 

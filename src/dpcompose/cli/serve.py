@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import LedgerUrl, Result, command, option
@@ -85,6 +86,7 @@ def serve(
     file = None if demo else Ledger.file_of(ledger or "")
     if file is not None:
         require_only(file.resolve())
+    Thread(target=service.verifier.verify_weekly, daemon=True).start()
     run(application(service, rate=rate), host=host, port=port)
 
 

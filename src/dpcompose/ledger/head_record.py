@@ -226,10 +226,9 @@ class CheckedTables(LedgerTables):
     url: str = field(kw_only=True)
 
     def head(self, root: str) -> Head:
-        found, claimed, kept = self._last(root), self.record.claim(root), self.cache[root]
-        if not kept.is_at(found):
-            kept.head = found
-        if claimed is found or claimed == found:
+        found, claimed = self._last(root), self.record.claim(root)
+        self.forget_before(root, found)
+        if claimed == found:
             return found
         if what := Claim(label_of(root), claimed).missing(self.hash, lambda: [root]):
             raise LossError(what)
@@ -241,8 +240,7 @@ class CheckedTables(LedgerTables):
         sequence, hash, version = row or (0, GENESIS, (self.rows.row(LATEST) or (0,))[0])
         if version != VERSION:
             require_known(version, url=self.url)
-        head = self.cache[root].head  # mostly that which was written here before
-        return head if (head.sequence, head.hash) == (sequence, hash) else Head(sequence, hash)
+        return Head(sequence, hash)
 
 
 def missing_claims(tables: LedgerTables, claims: Sequence[Claim]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,6 @@ from dpcompose.ledger.scope import (
     Balance,
     Scope,
     available,
-    is_at_or_below,
     paths_down_to,
     root_of,
 )
@@ -137,14 +136,15 @@ def address_of(url: str) -> str:
     return f"postgresql:{url.partition(':')[2]}"
 
 
+EVERY = 2**31
+"""More scopes than a ledger has."""
+
+
 @dataclass(frozen=True)
 class Moment:
     """The ledger at one moment, as `Ledger.moment` gives it; it ends with its block."""
 
     snapshot: LedgerTables
-    _times: dict[str, str] = field(
-        default_factory=dict[str, str], init=False, repr=False, compare=False
-    )
 
     def balance(self, path: str) -> Balance:
         """The amounts spent in a scope, and what its caps leave."""
@@ -164,15 +164,11 @@ class Moment:
         """The balances of a scope and of all below it, sorted by path; of all scopes without `path`."""
         if path is None:
             return tuple(Balance.of(self._in_time(node)) for node in self.snapshot.nodes())
-        top = self._node(scope_path(path)).scope.path
-        nodes = self.snapshot.nodes_between(top, f"{top}0")
-        return tuple(
-            Balance.of(self._in_time(node))
-            for node in nodes
-            if is_at_or_below(node.scope.path, top)
-        )
+        return tuple(self.some_balances(path))
 
-    def some_balances(self, path: str | None, *, after: str = "", limit: int) -> list[Balance]:
+    def some_balances(
+        self, path: str | None, *, after: str = "", limit: int = EVERY
+    ) -> list[Balance]:
         """The first balances of a scope and of all below it with paths after one, letter by letter, sorted by path."""
         tops = self.snapshot.roots() if path is None else [self._node(scope_path(path)).scope.path]
         found: list[Balance] = []
@@ -207,11 +203,7 @@ class Moment:
 
     def last_time(self, root: str) -> str:
         """The recorded time of the last entry of a tree; empty if there is none."""
-        if root not in self._times:
-            last = self.snapshot.head(root).sequence
-            records = self.snapshot.records(root, after=last - 1, limit=1)
-            self._times[root] = max((record.entry.time for record in records), default="")
-        return self._times[root]
+        return self.snapshot.time(root)
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
         """The amounts that a charge made now could still ask in each of these scopes, reservations left aside."""

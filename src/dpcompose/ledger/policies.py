@@ -386,6 +386,12 @@ class Tree:
         quotas = Quota.all(self.view, self.root).values()
         return [each for each in quotas if each.is_about(use.path, use.actor)]
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether anything was reserved, or a quota or threshold was set."""
+        kinds = Reservation.kind, Quota.kind, Threshold.kind
+        return any(self.view.facts(self.root, kind) for kind in kinds)
+
     def expired(self) -> dict[tuple[str, str], str | None]:
         """The facts that end the reservations whose time is over."""
         texts = self.view.facts(self.root, Reservation.kind)
@@ -513,12 +519,14 @@ def evaluate(tree: Tree, use: Use) -> Note:
         ReservationError, ApprovalError, QuotaError, ReservedError: A policy refuses it.
     """
     note = _reservation(tree, use)
-    chain = tree.chain(use.path)
-    if not chain or chain[-1].scope.path != use.path:
+    node = tree.view.node(use.path)
+    if node is None:
         return note  # there is no such scope, as the rules say
-    chain[-1].require_currencies(use.cost)
+    node.require_currencies(use.cost)
+    if not tree.has_policies:
+        return note
     try:
-        spend(chain, use.cost)
+        spend(tree.chain(use.path), use.cost)
     except OverdrawnError:
         return note  # the budgets refuse it, and record that they did
     note |= _approval(tree, use)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock, Thread
-from time import monotonic, sleep
+from selectors import EVENT_READ, DefaultSelector
+from threading import Lock
 from typing import Any, ClassVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from dpcompose.errors import DomainError, StoreError
 from dpcompose.ledger.batch import Batch, GroupCommit
@@ -278,39 +279,25 @@ def require_durable(values: Sequence[str | None], url: str, *, all_known: bool =
             )
 
 
-class Commits:
-    """Commits that have not ended. One that no standby confirms is cancelled: the server's own limits end before it."""
-
-    def __init__(self) -> None:
-        self._since: dict[psycopg.Connection[Any], float] = {}
-        self._lock, self._thread = Lock(), None
-
-    @contextmanager
-    def watched(self, connection: psycopg.Connection[Any]) -> Generator[None]:
-        """Cancel what this block waits for after `LONGEST_COMMIT`."""
-        with self._lock:
-            self._since[connection] = monotonic()
-            if self._thread is None or not self._thread.is_alive():  # also after a fork
-                self._thread = Thread(target=self._watch, name="dpcompose-commits", daemon=True)
-                self._thread.start()
-        try:
-            yield
-        finally:
-            with self._lock:  # nothing that the connection does later is cancelled
-                del self._since[connection]
-
-    def _watch(self) -> None:
-        while True:
-            sleep(LONGEST_COMMIT / 16)
-            with self._lock, suppress(psycopg.Error):
-                for connection, since in self._since.items():
-                    if monotonic() - since > LONGEST_COMMIT:
-                        connection.cancel_safe(timeout=1.0)
-
-
 LONGEST_COMMIT = 4.0
 """Seconds for which a standby may confirm a commit."""
-_commits = Commits()
+
+
+def _commit(connection: psycopg.Connection[Any]) -> None:
+    """Commit; cancelled where no standby confirms it in time, because the server's own limits end before it waits."""
+    server = connection.pgconn
+    if server.transaction_status == TransactionStatus.IDLE:
+        return
+    server.send_query(b"COMMIT")
+    with DefaultSelector() as selector:
+        selector.register(server.socket, EVENT_READ)
+        while server.is_busy():
+            if not selector.select(LONGEST_COMMIT):
+                connection.cancel_safe(timeout=1.0)
+            server.consume_input()
+    while (result := server.get_result()) is not None:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result)
 
 
 def commit(connection: psycopg.Connection[Any], url: str) -> None:
@@ -327,8 +314,7 @@ def commit(connection: psycopg.Connection[Any], url: str) -> None:
 
     connection.add_notice_handler(noted)
     try:
-        with _commits.watched(connection):
-            connection.commit()
+        _commit(connection)
     finally:
         connection.remove_notice_handler(noted)
     if warnings:

@@ -422,7 +422,6 @@ class EnforcedCharge(Charge):
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         root = root_of(self.path)
-        view.head(root)
         earlier = view.keyed(root, self.key)
         if earlier is None:
             named = self.key, self.charge, self.reservation

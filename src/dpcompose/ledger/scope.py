@@ -387,10 +387,11 @@ def is_at_or_below(path: str, top: str) -> bool:
     return not top or path == top or path.startswith(f"{top}/")
 
 
-def paths_down_to(path: str) -> list[str]:
+@lru_cache(maxsize=1 << 12)
+def paths_down_to(path: str) -> tuple[str, ...]:
     """The path itself and all above it, the root first."""
     parts = path.split("/")
-    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+    return tuple("/".join(parts[: depth + 1]) for depth in range(len(parts)))
 
 
 def charged(

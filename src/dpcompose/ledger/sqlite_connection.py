@@ -191,12 +191,9 @@ def log_at(path: Path) -> str:
 
 def is_in_file(path: Path, root: str, head: Head) -> bool:
     """Whether the file holds this entry by itself, its log left aside."""
-    with suppress(sqlite3.Error):
-        connection = sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
-        try:
-            return LedgerTables(SQLiteRows(connection)).hash(root, head.sequence) == head.hash
-        finally:
-            connection.close()
+    address = f"{path.as_uri()}?immutable=1"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as connection:
+        return LedgerTables(SQLiteRows(connection)).hash(root, head.sequence) == head.hash
     return False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.batch import Batch
-from dpcompose.ledger.entry import GENESIS, Entry, Head, Record
+from dpcompose.ledger.entry import Entry, Head, Record
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 from dpcompose.ledger.store import Row, Rows
@@ -163,13 +163,12 @@ def require_known(version: int, *, url: str) -> None:
 
 
 SCOPES = "SELECT root, path, kind, caps, slots, description, opened FROM scope"
-SCOPE = f"{SCOPES} WHERE root = ? AND path = ?"
 BALANCES = "SELECT path, spent, taken, closed FROM balance"
-BALANCE = "SELECT spent, taken, closed FROM balance WHERE root = ? AND path = ?"
 NODES = (
     "SELECT s.root, s.path, kind, caps, slots, description, opened, spent, taken, closed FROM scope s "
     "LEFT JOIN balance b ON s.root = b.root AND s.path = b.path"
 )
+NODE = f"{NODES} WHERE s.root = ? AND s.path = ?"
 KEYED = "SELECT body, hash FROM entry WHERE root = ? AND key = ?"
 HASH = "SELECT hash FROM entry WHERE root = ? AND sequence = ?"
 NUMBERED = "SELECT body, hash FROM entry WHERE root = ? AND sequence = ?"
@@ -284,31 +283,19 @@ AT_A_TIME = 1000
 
 @dataclass
 class Cached:
-    """Rows read below one top-level scope, for later transactions: scopes of one history never change.
+    """Rows below one top-level scope, kept for later transactions: the same last entry means the same rows.
 
     Args:
-        head: The last entry of that history when something was last read or written.
-        nodes: By path, each with the row of its balance: the same row is the same balance.
-        current: The paths of those that were read or written since `head`: the same entries are the same balances.
-        time: The hash of an entry, and its recorded time.
-        facts: Those of the kinds that every charge asks for, since `head`.
+        head: The last entry when they were read or written.
+        nodes: By path.
+        time: The recorded time of the last entry; None where it was not read.
+        facts: By kind, all of that kind.
     """
 
     head: Head = field(default_factory=Head)
-    nodes: dict[str, tuple[Row | None, AccountNode]] = field(
-        default_factory=dict[str, tuple[Row | None, AccountNode]]
-    )
-    current: set[str] = field(default_factory=set[str])
-    time: tuple[str, str] = (GENESIS, "")
+    nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
+    time: str | None = None
     facts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
-
-    def is_at(self, head: Head) -> bool:
-        """Whether nothing was written since; if something was, every balance is read again."""
-        if head is self.head or head == self.head:
-            return True
-        self.current.clear()
-        self.facts.clear()
-        return False
 
 
 Cache = defaultdict[str, Cached]
@@ -333,25 +320,28 @@ class LedgerTables:
     def node(self, path: str) -> AccountNode | None:
         """See `View`; asked after `head`, which forgets the scopes of another history."""
         root = root_of(path)
-        kept = self.cache[root]
-        known = kept.nodes.get(path)
-        if known is not None and path in kept.current:
-            return known[1]
-        if known is None:
-            row = self.rows.row(SCOPE, (root, path))
+        nodes = self.cache[root].nodes
+        if path not in nodes:
+            row = self.rows.row(NODE, (root, path))
             if row is None:
                 return None
-            scope = scope_of(row)
-        else:
-            scope = known[1].scope
-        balance = self.rows.row(BALANCE, (root, path))
-        if known is None or known[0] != balance:
-            known = kept.nodes[path] = balance, node_of(scope, balance)
-        kept.current.add(path)
-        return known[1]
+            nodes[path] = node_of(scope_of(row[:7]), row[7:])
+        return nodes[path]
 
     def keyed(self, root: str, key: str) -> Entry | None:
         return entry_of(self.rows.row(KEYED, (root, key)))
+
+    def keyed_all(self, root: str, keys: Sequence[str]) -> dict[str, Entry]:
+        """The entries of those of these idempotency keys that have one."""
+        count = 1 << (len(keys) - 1).bit_length()  # few statements, which the driver keeps prepared
+        marks = ", ".join(["(?)"] * count)
+        # A join, because of a list of keys SQLite would walk the whole chain instead of using their index.
+        statement = (
+            f"WITH own (name) AS (VALUES {marks}) SELECT key, body, hash FROM own CROSS JOIN entry "
+        )
+        values = [*keys, *[keys[-1]] * (count - len(keys)), root]
+        rows = self.rows.run(f"{statement} WHERE root = ? AND key = name", values)
+        return {key: Entry(body, hash) for key, body, hash in rows}
 
     def entry(self, root: str, sequence: int) -> Entry | None:
         return entry_of(self.rows.row(NUMBERED, (root, sequence)))
@@ -419,23 +409,21 @@ class LedgerTables:
         return None if row is None else row[0]
 
     def head(self, root: str) -> Head:
-        row, kept = self.rows.row(HEAD, (root,)), self.cache[root]
+        row = self.rows.row(HEAD, (root,))
         head = Head() if row is None else Head(*row)
-        if not kept.is_at(head) and kept.nodes and not self._goes_on(root, kept.head):
-            kept.nodes.clear()
-        kept.head = head
+        self.forget_before(root, head)
         return head
 
-    def time(self, root: str) -> str:
-        kept = self.cache[root]
-        if kept.time[0] != kept.head.hash:
-            last = self.entry(root, kept.head.sequence)
-            kept.time = kept.head.hash, "" if last is None else last.time
-        return kept.time[1]
+    def forget_before(self, root: str, head: Head) -> None:
+        """Forget what was read when another entry was the last one, perhaps of another history."""
+        if self.cache[root].head != head:
+            self.cache[root] = Cached(head)
 
-    def _goes_on(self, root: str, head: Head) -> bool:
-        """Whether what is stored has this entry, hence all before it: another server or a restored copy may not."""
-        return self.hash(root, head.sequence) == head.hash
+    def time(self, root: str) -> str:
+        if self.cache[root].time is None:
+            last = self.entry(root, self.head(root).sequence)
+            self.cache[root].time = "" if last is None else last.time
+        return self.cache[root].time or ""
 
     def nodes(self) -> Iterator[AccountNode]:
         """Every scope with its balance, sorted by path."""
@@ -532,18 +520,16 @@ class LedgerTables:
         if facts:
             self._write(NEW_FACT, [row for row in facts if row[3] is not None])
             self.rows.many(END_FACT, [row[:3] for row in facts if row[3] is None])
-        # Whether this is committed or not: such a row will mean such a balance, and only after such an entry. Heads
-        # first: if we are interrupted in between, they are not those that are stored, and balances are read again.
+        # Whether this is committed or not: these are the rows where such an entry is the last one.
         for root, head in batch.ends.items():
-            self.cache[root].head, self.cache[root].time = head, (head.hash, batch.times[root])
-        for root, kind, name, text in facts:
-            own = self.cache[root].facts.get(kind)
-            if own is not None and text is None:
+            kept = self.cache.pop(root)  # if we are interrupted, everything is read again
+            kept.head, kept.time = head, batch.times[root]
+            kept.nodes |= {path: batch.balances[path] for path in changed if root_of(path) == root}
+            for (kind, name), text in batch.changed.get(root, {}).items():
+                own = kept.facts.get(kind, {})
                 own.pop(name, None)
-            elif own is not None and text is not None:
-                own[name] = text
-        for path, row in changed.items():
-            self.cache[root_of(path)].nodes[path] = row[:3], batch.balances[path]
+                own |= {} if text is None else {name: text}
+            self.cache[root] = kept
 
     def _write(self, statement: str, rows: Sequence[Row]) -> None:
         if (written := self.rows.many(statement, rows)) != len(rows):

@@ -203,11 +203,9 @@ class RemoteAccount:
     def _request(self, method: str, route: str, **fields: Any) -> dict[str, Any]:
         import httpx
 
-        sent: dict[str, Any] = (
-            {"params": {"scope": self.scope, **fields}} if method == "GET" else {}
-        )
-        if method == "POST":
-            sent["json"] = {"scope": self.scope, **fields}
+        sent: dict[str, Any] = {
+            "params" if method == "GET" else "json": {"scope": self.scope, **fields}
+        }
         headers = {"authorization": f"Bearer {self.token}"}
         try:
             response = self._http.request(method, f"/v1/{route}", headers=headers, **sent)

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from dpcompose.errors import (
@@ -32,6 +32,7 @@ from dpcompose.serve.service import Service
 PERMISSIONS: Mapping[str, Permission] = {**ROUTES, **PAGES}
 """Every route by name. The application is built from this table, so no other route answers."""
 LARGEST_BODY = 65536
+TOO_LARGE = f"a body of at most {LARGEST_BODY} bytes is taken"
 AT_ONCE = 32
 """Requests of one token that are read and worked on at once; charges that form batches are not counted."""
 TOO_MANY = "too many requests without a valid token; wait a minute"
@@ -150,18 +151,18 @@ class Gate:
 
 async def body_of(request: Request) -> bytes:
     """The body of a request; reading stops once it is announced or measured as too large."""
-    too_large = HTTPException(413, f"a body of at most {LARGEST_BODY} bytes is taken")
     announced = request.headers.get("content-length", "0")
-    if not (announced.isdecimal() and len(announced) < 12 and int(announced) <= LARGEST_BODY):
-        raise too_large
-    found = bytearray()
-    try:
-        async for chunk in request.stream():
-            found += chunk
-            if len(found) > LARGEST_BODY:
-                raise too_large
-    except ClientDisconnect:
-        raise HTTPException(400, "the body was broken off") from None
+    if not (announced.isdecimal() and len(announced) < 12):
+        raise HTTPException(413, TOO_LARGE)
+    size, found, more = int(announced), bytearray(), True
+    while more and max(size, len(found)) <= LARGEST_BODY:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise HTTPException(400, "the body was broken off")
+        found += message.get("body", b"")
+        more = message.get("more_body", False)
+    if max(size, len(found)) > LARGEST_BODY:
+        raise HTTPException(413, TOO_LARGE)
     return bytes(found)
 
 

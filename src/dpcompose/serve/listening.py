@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from dpcompose.errors import StoreError
 LARGEST_HEAD = 32768
 """Bytes of a request up to the end of its headers, and of those after a piece of its body until the next one."""
 TOO_LONG = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 PATIENCE = 10.0
 """Seconds in which a request is sent, from the connection or its first byte on; and in which an answer is read on."""
 
@@ -29,6 +31,8 @@ def run(app: ASGIApp, *, host: str, port: int) -> None:
         "timeout_graceful_shutdown": 5,
         "ws": "none",
     }
+    gc.freeze()  # what is loaded by now stays, and need not be looked at
+    gc.set_threshold(10_000)
     sys.setswitchinterval(0.0005)  # a thread that reads waits for one that charges, not the reverse
     uvicorn.Server(uvicorn.Config(app, host=host, port=port, http=BoundedProtocol, **quiet)).run()
 
@@ -67,22 +71,53 @@ def most_connections() -> int:
     return min(2000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
+class JoiningTransport:
+    """The transport of a connection, which sends the head of an answer together with what follows it.
+
+    Args:
+        transport: The transport itself, which does all else.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._head = transport, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send data; the head of an answer waits for the next call, of whatever method."""
+        is_head = data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n")
+        if is_head and data != CONTINUE:
+            self._head = data
+        elif data or self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def close(self) -> None:
+        """Send what waits, and close the connection."""
+        self.write(b"")
+        self._transport.close()
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """The protocol of uvicorn with time limits for requests that do not arrive, and for answers that nobody reads."""
 
-    waiting: ClassVar[dict[BoundedProtocol, asyncio.TimerHandle]] = {}
-    """The connections whose client is waited for, the longest first, and when each is given up."""
+    waiting: ClassVar[dict[BoundedProtocol, float]] = {}
+    """The connections whose client is waited for, the longest first, and since when, by the clock of the loop."""
     _size, _in_head = 0, True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Above the limit of connections, close the one that is idle the longest."""
         super().connection_made(transport)
+        self.transport = cast("asyncio.Transport", JoiningTransport(transport))
+        self._timer = self.loop.call_later(PATIENCE, self._give_up)
         self._wait()
         if len(self.connections) > most_connections():
             next(iter(self.waiting)).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the time limits."""
+        self._timer.cancel()
         self._go_on()
         super().connection_lost(exc)
 
@@ -122,8 +157,15 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Mark the connection as idle, or as one whose last answer is not read: those are closed first."""
-        super().on_response_complete()
+        """Mark the connection as idle, or as one whose last answer is not read: those are closed first.
+
+        Uvicorn's own time limit for idle connections is left out: a timer for each request costs as much as its parsing.
+        """
+        self.transport.write(b"")  # the head of an answer without a body
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         self._wait()
 
     def pause_writing(self) -> None:
@@ -139,10 +181,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait()
 
     def _wait(self) -> None:
-        if self not in self.waiting:
-            self.waiting[self] = self.loop.call_later(PATIENCE, self.transport.abort)
+        self.waiting.setdefault(self, self.loop.time())
 
     def _go_on(self) -> None:
-        timer = self.waiting.pop(self, None)
-        if timer is not None:
-            timer.cancel()
+        self.waiting.pop(self, None)
+
+    def _give_up(self) -> None:
+        """Close the connection if its client was waited for too long; else look again when that may be so."""
+        left = self.waiting.get(self, self.loop.time()) + PATIENCE - self.loop.time()
+        if left > 0:
+            self._timer = self.loop.call_later(left, self._give_up)
+        else:
+            self.transport.abort()

@@ -29,7 +29,7 @@ from dpcompose.notebook import written
 from dpcompose.report import above, at_least, below, trimmed
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
-from dpcompose.serve.queue import Page, page
+from dpcompose.serve.queue import Page, Verifier, page
 from dpcompose.serve.service import Service, mechanism_of
 
 
@@ -392,6 +392,18 @@ class Look:
             return str(error)
         said = ", ".join(f"{at_least(amount)} of {name}" for name, amount in cost.items())
         return f"It costs {said}." + (f" It fits {times:,} times." if times is not None else "")
+
+    @cached_property
+    def verified(self) -> str:
+        """When the whole ledger was verified, how long ago, and what came of it."""
+        last = Verifier.last(self.moment)
+        if not last:
+            return "The whole ledger was not verified yet: the service does so each week."
+        now = datetime.fromisoformat(self.moment.now(PEOPLE))
+        days = (now - datetime.fromisoformat(last["at"])).days
+        age = "1 day" if days == 1 else f"{days} days"
+        agrees = "agreed" if last["agrees"] else "did not agree: its keeper must look"
+        return f"The whole ledger was verified {age} ago ({when(last['at'])}), and {agrees}."
 
     @cached_property
     def signed(self) -> dict[str, str] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import multiprocessing
 import os
 import signal
@@ -17,18 +19,30 @@ from fractions import Fraction
 from functools import cached_property, partial
 from multiprocessing.pool import Pool
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 from weakref import finalize
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from dpcompose.account import Account
-from dpcompose.errors import DomainError, StoreError, UnsupportedError
-from dpcompose.ledger import Amounts, Entry, Ledger, Moment, Replay, root_of
+from dpcompose.errors import DomainError, StoreError, TamperedError, UnsupportedError
+from dpcompose.ledger import (
+    PEOPLE,
+    Amounts,
+    Entry,
+    Ledger,
+    Moment,
+    Replay,
+    SetFact,
+    encode,
+    later,
+    root_of,
+)
 from dpcompose.mechanisms import parse
 from dpcompose.serve.request import Answer
 
+_log = logging.getLogger("dpcompose.serve")
 THREADS = 64
 MOST = 256
 """Jobs of one name that are done together at most."""
@@ -374,6 +388,10 @@ WINDOW = 5000
 MOST_ENTRIES = 1000
 FOLLOWED = 20_000
 """Entries that one request of a verification follows."""
+VERIFIED = "verified"
+"""The kind of the fact that says when the whole ledger was verified, and whether it agreed with itself."""
+WEEK, LOOKED = 7 * 86400.0, 600.0
+"""Seconds between two verifications of the whole ledger, and between two looks whether one is due."""
 RUNNING = 2
 """Verifications that go on from request to request, each in a process that has the keys of its tree."""
 
@@ -415,7 +433,7 @@ def page(
 
 @dataclass(frozen=True)
 class Verifier:
-    """Follows the chain of a tree, some entries for each request."""
+    """Follows the chain of a tree, some entries for each request; and each week the whole ledger."""
 
     ledger: Ledger
     step: int = field(default_factory=lambda: FOLLOWED)
@@ -446,6 +464,43 @@ class Verifier:
             while len(self._running) > RUNNING:
                 self._running.popitem(last=False)[1].end()
         return found
+
+    @staticmethod
+    def last(moment: Moment) -> Answer:
+        """When the whole ledger was verified (`at`), its `entries`, and whether it `agrees`; empty if it never was."""
+        return json.loads(moment.snapshot.fact(PEOPLE, VERIFIED, "") or "{}")
+
+    def verify_when_due(self) -> None:
+        """Verify the whole ledger in a process of its own, unless that was done in the last week, and record it."""
+        with self.ledger.moment() as moment:
+            now, last = moment.now(PEOPLE), self.last(moment)
+            is_new = moment.snapshot.node(PEOPLE) is None
+        source = self.ledger.store.source
+        if is_new or source is None or (last and now < later(last["at"], WEEK)):
+            return
+        outcome = elsewhere(_verify, source)
+        if not outcome["agrees"]:
+            _log.error(
+                "the ledger does not agree with itself; `dpcompose ledger verify` says where"
+            )
+        stated = VERIFIED, "", encode({**outcome, "at": now})
+        self.ledger.state(SetFact(PEOPLE, "operator", *stated))
+
+    def verify_weekly(self) -> NoReturn:
+        """Verify the whole ledger each week, for as long as the service runs."""
+        while True:
+            time.sleep(LOOKED)
+            try:
+                self.verify_when_due()
+            except Exception as error:  # it is due still
+                _log.error("the weekly verification failed: %s", error)
+
+
+def _verify(state: State, source: str) -> Answer:
+    try:
+        return {"agrees": True, "entries": ledger_of(state, source).verify().entries}
+    except TamperedError:
+        return {"agrees": False, "entries": 0}
 
 
 def ledger_of(state: State, source: str | Ledger) -> Ledger:

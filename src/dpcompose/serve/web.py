@@ -27,7 +27,7 @@ from dpcompose.errors import (
     StoreError,
 )
 from dpcompose.files import each_once
-from dpcompose.ledger import Charge, Receipt, root_of, scope_path
+from dpcompose.ledger import Charge, Receipt, encode, root_of, scope_path
 from dpcompose.serve.gate import (
     PERMISSIONS,
     Gate,
@@ -164,7 +164,8 @@ def outcomes(gate: Gate, _: str, calls: Sequence[Call]) -> list[Outcome]:
     committed = service.charge_all(list(charges.values()))
     for index, receipt in zip(charges, committed, strict=True):
         if isinstance(receipt, Receipt):
-            found[index] = JSONResponse({"receipt": receipt.to_json()})
+            text = encode({"receipt": receipt.to_json()})
+            found[index] = Response(text, media_type="application/json")
         elif not isinstance(receipt, KeyReusedError | ScopeExistsError):
             found[index] = receipt  # those are asked again alone
     return found
