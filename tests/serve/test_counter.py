@@ -21,7 +21,7 @@ import duckdb
 from dpcompose.errors import DomainError, StoreError, UnsupportedError
 from dpcompose.ledger import Ledger, entry
 from dpcompose.mechanisms import Gaussian
-from dpcompose.release import col
+from dpcompose.release import Explanation, col
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter, Desk
@@ -49,12 +49,13 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 class Clinic(Town):
     """A town with a table that is asked at its counter."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more: Any) -> None:
         super().__init__()
         lines = ["person,ward,minutes", *(",".join(map(str, row)) for row in ROWS)]
         (folder / "visits.csv").write_text("\n".join(lines))
         said = {
             **SCOPE,
+            **more,
             "tables": {
                 "visits": {**SCOPE["tables"]["visits"], "source": str(folder / "visits.csv")}
             },
@@ -120,6 +121,33 @@ def test_a_key_belongs_to_one_request_of_one_person(clinic: Clinic) -> None:
     assert not clinic.post("ask", eve, sql=COUNT, **asked)[1]["replayed"]
     # In other words it would be another draw for the same charge.
     assert clinic.post("ask", sql=f"{COUNT} ", **asked)[0] == 409
+
+
+def test_a_final_semicolon_makes_no_other_request(clinic: Clinic) -> None:
+    first, *others = (
+        clinic.post("ask", table="visits", sql=text, spend={"epsilon": "0.011"})[1]
+        for text in (COUNT, f"{COUNT};", f"{COUNT} ;\n")
+    )
+    assert not first["replayed"] and others == [{**first, "replayed": True}] * 2
+
+
+def test_a_public_table_of_the_counter_is_joined_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "wards.csv").write_text("ward,floor\neast,low\nwest,high\n")
+    clinic = Clinic(tmp_path, public={"wards": str(tmp_path / "wards.csv")})
+    visits = RemoteSession(
+        "http://testserver", clinic.token, scope="clinic", table="visits", client=clinic.client
+    )
+    assert visits.table.public_tables["wards"].opened().kinds == {"ward": "text", "floor": "text"}
+    text = "SELECT floor, COUNT(*) AS n FROM visits JOIN wards USING (ward) GROUP BY floor"
+    text = text.replace("GROUP", "WHERE floor IN ('low', 'high', 'top') GROUP")
+    answer = visits.sql(text, spend="50%")
+    assert not isinstance(answer, Explanation)
+    assert [row["floor"] for row in answer.rows] == ["low", "high", "top"]
+    counted = zip(answer.rows, (200, 200, 0), strict=True)
+    assert all(abs(row["n"] - exact) < 60 for row, exact in counted)
+    with pytest.raises(DomainError, match="wards"):
+        visits.sql(text.replace("wards", "other"), spend="1%")
+    clinic.desks.desks["clinic"].worker.close()
 
 
 def test_groups_and_questions_are_answered_in_the_shape_that_was_asked_for(clinic: Clinic) -> None:

@@ -307,8 +307,10 @@ class Counter:
              "the person" if each.name in table.unit else "")
             for each in table.columns
         ]  # fmt: skip
-        most = f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"
-        _print(headings("column", "kind", "known", ""), rows, (most,))
+        notes = [f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"]
+        if table.public_tables:
+            notes.append(f"Public tables to join: {', '.join(table.public_tables)}")
+        _print(headings("column", "kind", "known", ""), rows, notes)
 
     def _budget(self) -> None:
         from dpcompose.account import used

@@ -87,9 +87,9 @@ class Desk:
             self.shut("the service ended before an answer was stored: its keeper must look")
         self.delete_unstored()
         self.start()
-        self.blank: Mapping[str, Any] = self.catalog.without_rows(
-            self.catalog.described, self.catalog.public
-        )
+        public = {name: each.opened() for name, each in self.catalog.public.items()}
+        self.public: Mapping[str, release.PublicTable] = public
+        self.blank: Mapping[str, Any] = self.catalog.without_rows(self.catalog.described, public)
 
     @property
     def scope(self) -> str:
@@ -269,11 +269,13 @@ def _spend(name: str, value: Any) -> Any:
 
 
 def _statement(name: str, value: Any) -> str:
+    """A statement without a final semicolon, with which it would be another request."""
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
         raise DomainError(
             name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
         )
-    return value
+    whole = value.rstrip()
+    return whole.rstrip("; \t\r\n") if whole.endswith(";") else value
 
 
 Statement = Annotated[str | None, Field({"type": "string", "maxLength": MOST_LETTERS}, _statement)]
@@ -288,12 +290,15 @@ Error = Annotated[float | None, number(most=1e15)]
 
 @route("GET", *Role)
 def tables(service: Service, who: Identity, scope: str) -> Answer:
-    """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from rows."""
+    """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from private rows."""
     desk = _desk(service, scope)
     session = _session(Payer(service, who, desk, {}), next(iter(desk.blank.values())))
     whole = {name: str(amount) for name, amount in session.percent("100%").items()}
     return {
         "tables": desk.catalog.described,
+        "public": {
+            name: {"kinds": own.kinds, "digest": own.digest} for name, own in desk.public.items()
+        },
         "budget": whole,
         "closed": desk.reason(),
     }

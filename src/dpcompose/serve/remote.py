@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose.errors import DomainError
 from dpcompose.ledger import Receipt
-from dpcompose.release import Answer, Catalog, Question, Session
+from dpcompose.release import Answer, Catalog, PublicTable, Question, Session
 from dpcompose.serve.client import RemoteAccount
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class RemoteSession(Session):
         served = account.tables()
         if table not in served["tables"]:
             raise DomainError("table", table, f"one of {', '.join(served['tables'])}")
-        own = Catalog.without_rows(served["tables"])[table]
+        joined = served["public"].items()
+        public = {name: PublicTable.without_rows(**own) for name, own in joined}
+        own = Catalog.without_rows(served["tables"], public)[table]
         super().__init__(own, account=account, actor="analyst")
         whole = {name: Fraction(amount) for name, amount in served["budget"].items()}
         object.__setattr__(self, "whole", whole)
