@@ -1,10 +1,11 @@
 """A hostile analyst of the counter: odd people are in a table or not, and nothing but the numbers tells.
 
-    python -m campaigns.service.hostile --trees 50
+    python -m campaigns.service.hostile --trees 50 [--defect | --unguarded]
 
 Statements are random trees of what SQL offers, many of them about one person. Each is asked of a table without odd
 people, of one with all of them, and of one with one of them: what comes back is compared but for the numbers, and that
-the tables stay open. Groups that are private are numbers too. How long an answer takes is not compared.
+the tables stay open. Groups that are private are numbers too. How long an answer takes is not compared. With
+`--unguarded` arithmetic fails on the values of odd people alone, as an engine's own does, and must be found.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from typing import Any
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Ledger
-from dpcompose.release import Catalog
+from dpcompose.release import Catalog, function
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter as Desks, Desk
 from dpcompose.serve.request import ROUTES
@@ -123,10 +125,10 @@ class Report:
     problems: list[str] = field(default_factory=list[str])
 
 
-def run(trees: int, *, seed: int = 0, defect: bool = False) -> Report:
-    """Random statements to the tables; with a defect, where reading an odd person fails."""
+def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = False) -> Report:
+    """Random statements to the tables; with a defect reading an odd person fails, or arithmetic is unguarded."""
     draw, report, odd = random.Random(seed), Report(), people()
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, _unguarded() if unguarded else nullcontext():
         tables: dict[str, Any] = {}
         owners: dict[str, list[list[tuple[Any, ...]]]] = {"none": [], "all": odd}
         owners |= {f"one{at}": [each] for at, each in enumerate(odd)}
@@ -186,6 +188,21 @@ def _break(desk: Desk) -> None:
     desk.worker.execute = execute
 
 
+@contextmanager
+def _unguarded() -> Iterator[None]:
+    """Arithmetic as DuckDB has it, which fails where an integer overflows."""
+    real, signs = dict(function.FUNCTIONS), {"add": "+", "subtract": "-", "multiply": "*"}
+    plain = {"abs": replace(real["abs"], says=lambda _, values: f"ABS({values[0]})")}
+    for name, sign in signs.items():
+        words = f"({{0}} {sign} {{1}})"
+        plain[name] = replace(real[name], says=lambda _, values, words=words: words.format(*values))
+    function.FUNCTIONS = real | plain
+    try:
+        yield
+    finally:
+        function.FUNCTIONS = real
+
+
 def _outcome(service: Service, table: str, text: str) -> tuple[str, ...]:
     """All of an outcome but its numbers."""
     fields = {"table": table, "sql": text.format(table=table), "spend": {"epsilon": "0.1"}}
@@ -210,6 +227,7 @@ def main() -> int:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--defect", action="store_true", help="a control that must be caught")
+    parser.add_argument("--unguarded", action="store_true", help="another one")
     asked = vars(parser.parse_args())
     report = run(asked.pop("trees"), **asked)
     print(f"{dict(report.outcomes)} statements, {len(report.problems)} differences")
