@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import re
 import resource
 from collections.abc import Iterator
 from fractions import Fraction
@@ -27,6 +28,7 @@ from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from tests.cli.runner import invoke
 from tests.serve.conftest import Town
+from tests.serve.test_dashboard import signed_in
 
 ROWS = [(f"p{n % 200}", ("east", "west")[n % 2], n % 60) for n in range(400)]
 SCOPE = {
@@ -440,6 +442,51 @@ def test_a_browser_session_cannot_be_ridden(clinic: Clinic) -> None:
         clinic.client.get("/v1/tables", params={"scope": "clinic"}, headers=sent).status_code == 401
     )
     assert clinic.kinds == before
+
+
+def test_a_page_asks_and_shows_the_price_before(clinic: Clinic) -> None:
+    def sent(client: Any, **fields: str) -> Any:
+        form = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/ask").text)
+        typed = {"scope": "clinic", "table": "visits", "here": "/ask", "spend": "1%", "error": ""}
+        return client.post("/act", data={**typed, "form": form[1] if form else "", **fields})
+
+    ben, grace = (signed_in(clinic.app, each) for each in (clinic.token, clinic.keeper))
+    page = ben.get("/ask").text
+    assert (
+        "<code>minutes</code> int64: 0, 60" in page and 'href="/ask?at=clinic"' in ben.get("/").text
+    )
+    assert grace.get("/ask").status_code == 404 and "/ask" not in grace.get("/").text
+    before = clinic.kinds.count("granted")
+    text = "SELECT ward, COUNT(*) AS n FROM visits WHERE ward <> '<i>' GROUP BY ward ORDER BY n"
+    quoted = sent(ben, action="quote", sql=text).text
+    assert "Price: epsilon 0.05" in quoted and "Nothing was charged" in quoted
+    assert clinic.kinds.count("granted") == before and "&lt;i&gt;" in quoted and "<i>" not in quoted
+    asked = sent(ben, action="ask", sql=text).text
+    assert (
+        clinic.kinds.count("granted") == before + 1
+        and ">west<" in asked
+        and "data:text/csv" in asked
+    )
+    assert asked.count('class="promised"') == 2 and "My statements" in asked
+    again = sent(ben, action="ask", sql=f"{text};").text
+    numbers = re.compile("<tbody>.*?</tbody>", re.DOTALL)
+    assert numbers.findall(again)[0] == numbers.findall(asked)[0]
+    assert clinic.kinds.count("granted") == before + 1
+    exact = sent(ben, action="ask", sql=COUNT, spend="0.01")
+    assert exact.status_code == 200 and "epsilon" in exact.text
+    for fields in ({"sql": "SELECT person FROM visits"}, {"sql": COUNT, "error": "soon"}):
+        refused = sent(ben, action="ask", **fields)
+        assert refused.status_code == 409 and fields["sql"] in refused.text
+    for headers in ({"sec-fetch-site": "cross-site"}, {}):
+        ridden = {
+            "action": "ask",
+            "scope": "clinic",
+            "table": "visits",
+            "sql": COUNT,
+            "spend": "2%",
+        }
+        assert ben.post("/act", data=ridden, headers=headers).status_code == 403
+    assert clinic.kinds.count("granted") == before + 2
 
 
 def test_an_analyst_does_not_learn_which_rows_are_kept(clinic: Clinic) -> None:

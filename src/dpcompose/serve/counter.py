@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -288,6 +288,28 @@ TableName = Annotated[str, line("The name of a table in the catalog of the scope
 Error = Annotated[float | None, number(most=1e15)]
 
 
+def served(service: Service, who: Identity) -> list[str]:
+    """The scopes with tables that an identity may ask."""
+    return [each for each in _desks(service) if who.role is Role.ANALYST and who.covers(each)]
+
+
+def _desks(service: Service) -> Mapping[str, Desk]:
+    return {} if service.counter is None else service.counter.desks
+
+
+def bars(columns: Sequence[Answer]) -> list[tuple[str, list[float]]]:
+    """The rows of an answer as a chart: their names; then in percent of its width 0, the number, and its two ends."""
+    number = next((each for each in columns if "low" in each), None)
+    if number is None or None in (*number["low"], *number["high"]):
+        return []
+    least, most = min(0, *number["low"]), max(0, *number["high"])
+    names = zip(*(each["cells"] for each in columns if "low" not in each), strict=True)
+    titles = [f"{number['name']}: {', '.join(map(str, each))}" for each in names]
+    rows = zip(*(number[part] for part in ("cells", "low", "high")), strict=True)
+    places = [[100 * (each - least) / (most - least or 1) for each in (0, *row)] for row in rows]
+    return list(zip(titles or [number["name"]], places, strict=True))
+
+
 @route("GET", *Role)
 def tables(service: Service, who: Identity, scope: str) -> Answer:
     """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from private rows."""
@@ -376,7 +398,7 @@ def reopen(service: Service, who: Identity, scope: str) -> Answer:
 
 
 def _desk(service: Service, scope: str) -> Desk:
-    desks: Mapping[str, Desk] = {} if service.counter is None else service.counter.desks
+    desks = _desks(service)
     if scope not in desks:
         raise UnsupportedError(
             f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
