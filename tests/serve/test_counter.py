@@ -22,7 +22,7 @@ import duckdb
 from dpcompose.errors import DomainError, StoreError, UnsupportedError
 from dpcompose.ledger import Ledger, entry
 from dpcompose.mechanisms import Gaussian
-from dpcompose.release import Explanation, col
+from dpcompose.release import Catalog, Explanation, col
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter, Desk
@@ -487,6 +487,43 @@ def test_a_page_asks_and_shows_the_price_before(clinic: Clinic) -> None:
         }
         assert ben.post("/act", data=ridden, headers=headers).status_code == 403
     assert clinic.kinds.count("granted") == before + 2
+
+
+def test_a_dummy_is_asked_for_nothing_in_the_words_of_the_table(clinic: Clinic) -> None:
+    where: dict[str, Any] = {"scope": "clinic", "table": "visits", "client": clinic.client}
+    before = clinic.kinds
+    visits = RemoteSession.dummy("http://testserver", clinic.token, **where)
+    real = RemoteSession("http://testserver", clinic.token, **where)
+    assert visits.table.columns == real.table.columns and visits.table.ranges == real.table.ranges
+    text = (
+        "SELECT ward, COUNT(*) AS n, AVG(minutes) AS mean FROM visits GROUP BY ward ORDER BY ward"
+    )
+    words = [each.explain(text, spend="5%").in_words(0.95) for each in (visits, real)]
+    assert words[0].partition(",")[0] == words[1].partition(",")[0]
+    answer = visits.sql(text, spend="40%")
+    assert isinstance(answer, SelectedAnswer) and [row["ward"] for row in answer.rows] == [
+        "east",
+        "west",
+    ]
+    assert sum(row["n"] for row in answer.rows) == pytest.approx(1000, abs=60)
+    assert visits.units(spend="30%").value == pytest.approx(500, abs=40)
+    assert clinic.kinds == before
+    types = [
+        ("who", "uuid"),
+        ("day", "date"),
+        ("ok", "boolean"),
+        ("cost", "decimal(9, 2)"),
+        ("at", "timestamp(6)"),
+    ]
+    described = {"version": "1", "types": types, "unit": ["who"], "bounds": [2, 2, 2], "ranges": {}}
+    made = Catalog.without_rows({"notes": described}, invented=50)["notes"]
+    rows = made.engine.rows("SELECT * FROM notes")
+    assert (
+        len(rows) == 50
+        and len({row[0] for row in rows}) == 25
+        and {row[4] for row in rows} == {None}
+    )
+    assert None not in {cell for row in rows for cell in row[:4]}
 
 
 def test_an_analyst_does_not_learn_which_rows_are_kept(clinic: Clinic) -> None:

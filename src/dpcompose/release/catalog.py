@@ -39,7 +39,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release.arrow import PublicSource, PublicTable, public as public_table
 from dpcompose.release.bounding import Binding
-from dpcompose.release.columns import Bounds
+from dpcompose.release.columns import Bounds, TableColumn
 from dpcompose.release.engines import OnDuckDB
 from dpcompose.release.query import KIND_TYPES, KINDS, Query
 from dpcompose.release.question import of_numbers
@@ -215,6 +215,8 @@ class Catalog:
     def without_rows(
         tables: Mapping[str, Mapping[str, Any]],
         public: Mapping[str, PublicSource | PublicTable] = MappingProxyType({}),
+        *,
+        invented: int = 0,
     ) -> dict[str, Table]:
         """Return empty tables with the described columns, units and bounds; checks that need no row
         behave as on the real tables.
@@ -222,6 +224,7 @@ class Catalog:
         Args:
             tables: Maps each name to its entry in `described`.
             public: The public tables of the catalog.
+            invented: The number of made-up rows of each table; they follow from its description.
         """
         engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
         for name, description in tables.items():
@@ -230,10 +233,41 @@ class Catalog:
                 for column, type in description["types"]
             )
             engine.raw.execute(f"CREATE TABLE {engine.quoted(name)} ({columns})")
-        return {
+        empty = {
             name: described_table(name, description, engine.table((name,)), public)
             for name, description in tables.items()
         }
+        for name, own in empty.items() if invented else ():
+            values = ", ".join(_invented(own, column) for column in own.columns)
+            words = (
+                f"INSERT INTO {engine.quoted(name)} SELECT {values} FROM RANGE({invented}) AS r(i)"
+            )
+            engine.raw.execute(words)
+        return empty
+
+
+def _invented(table: Table, column: TableColumn) -> str:
+    """Return SQL for a made-up value of a column in row `i`: of its range, if it has one."""
+    text, ends = table.engine.text, table.ranges.get(column.name, ())
+    number = f"(HASH(i, {text(column.name)}) % 1000)::BIGINT"
+    if column.name in table.unit:
+        number = f"i // {min(table.bounds.rows, 3)}"
+    match column.kind:
+        case "text" if ends:
+            return f"[{', '.join(map(text, ends))}][1 + {number} % {len(ends)}]"
+        case "text":
+            return f"'a' || ({number})"
+        case "date":
+            return f"DATE '2026-01-01' + ({number} % 365)::INTEGER"
+        case "boolean":
+            return f"{number} % 2 = 0"
+        case "identifier":
+            return f"MD5(({number})::VARCHAR)::UUID"
+        case "other":
+            return "NULL"
+        case _:
+            low, high = map(float, ends or (0, 100))
+            return number if column.name in table.unit else f"{low} + {number} / 999 * {high - low}"
 
 
 def described_table(
