@@ -58,7 +58,7 @@ def ask(
         select (SELECT): Ask this, and end.
         server (URL): A service that has the table and the budget.
         token_file (FILE): Your token there, in a file that nobody else may read; or else DPCOMPOSE_TOKEN.
-        dummy: Ask made-up rows in place of the service's, for nothing.
+        dummy: Ask made-up rows, for nothing.
     """
     typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]
     if server is None:

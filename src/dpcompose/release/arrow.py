@@ -220,12 +220,12 @@ class PublicTable:
 
     @classmethod
     def without_rows(cls, kinds: Mapping[str, str], digest: str) -> PublicTable:
-        """Return an empty table with the columns and the digest of one that is somewhere else."""
+        """Return an empty table with these columns and this digest."""
         columns = [(name, ARROW_TYPES[kind], []) for name, kind in kinds.items()]
         return cls(kinds, digest, arrow_table(columns))
 
     def opened(self) -> PublicTable:
-        """Return the table itself; see `PublicSource.opened`."""
+        """Return itself."""
         return self
 
     def for_join(self, keys: tuple[str, ...], at_most: int | None) -> tuple[Any, int]:
@@ -288,6 +288,10 @@ class PublicSource:
             )
             raise DomainError(self.name, found.digest, domain, remedy)
         return found
+
+
+PublicTables = Mapping[str, PublicSource | PublicTable]
+"""The public tables of a catalog by name."""
 
 
 def public(source: Any) -> PublicTable:

@@ -37,7 +37,7 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release.arrow import PublicSource, PublicTable, public as public_table
+from dpcompose.release.arrow import PublicSource, PublicTables, public as public_table
 from dpcompose.release.bounding import Binding
 from dpcompose.release.columns import Bounds, TableColumn
 from dpcompose.release.engines import OnDuckDB
@@ -214,17 +214,16 @@ class Catalog:
     @staticmethod
     def without_rows(
         tables: Mapping[str, Mapping[str, Any]],
-        public: Mapping[str, PublicSource | PublicTable] = MappingProxyType({}),
+        public: PublicTables = MappingProxyType({}),
         *,
         invented: int = 0,
     ) -> dict[str, Table]:
-        """Return empty tables with the described columns, units and bounds; checks that need no row
-        behave as on the real tables.
+        """Return empty tables with the described columns, units and bounds.
 
         Args:
             tables: Maps each name to its entry in `described`.
             public: The public tables of the catalog.
-            invented: The number of made-up rows of each table; they follow from its description.
+            invented: Made-up rows of each table.
         """
         engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
         for name, description in tables.items():
@@ -271,10 +270,7 @@ def _invented(table: Table, column: TableColumn) -> str:
 
 
 def described_table(
-    name: str,
-    description: Mapping[str, Any],
-    data: Query,
-    public: Mapping[str, PublicSource | PublicTable],
+    name: str, description: Mapping[str, Any], data: Query, public: PublicTables
 ) -> Table:
     """Return a table of the catalog whose rows come from a query; see `catalogued`."""
     bounds, unit = Bounds(*description["bounds"]), tuple(description["unit"])
@@ -283,10 +279,7 @@ def described_table(
 
 
 def catalogued(
-    source: Table,
-    name: str,
-    description: Mapping[str, Any],
-    public: Mapping[str, PublicSource | PublicTable],
+    source: Table, name: str, description: Mapping[str, Any], public: PublicTables
 ) -> Table:
     """Return a table as the catalog describes it.
 
