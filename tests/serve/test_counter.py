@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import pickle
 import re
 import resource
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -131,6 +134,19 @@ def test_a_final_semicolon_makes_no_other_request(clinic: Clinic) -> None:
         for text in (COUNT, f"{COUNT};", f"{COUNT} ;\n")
     )
     assert not first["replayed"] and others == [{**first, "replayed": True}] * 2
+
+
+def test_an_answer_that_is_too_old_is_no_longer_stored(clinic: Clinic) -> None:
+    desk, asked = clinic.desks.desks["clinic"], {"table": "visits", "spend": {"epsilon": "0.012"}}
+    assert clinic.post("ask", sql=COUNT, **asked)[0] == 200
+    before = clinic.kinds
+    desk.days = 30.0
+    assert clinic.post("ask", sql=COUNT, **asked)[1]["replayed"]
+    for each in desk.answers.glob("*.json"):
+        os.utime(each, (0, time.time() - 31 * 86400))
+    assert clinic.post("ask", sql=COUNT, **asked)[1]["error"] == "SpentError"
+    desk.days = math.inf
+    assert clinic.kinds == before and not list(desk.answers.glob("*.json"))
 
 
 def test_a_public_table_of_the_counter_is_joined_by_its_name(tmp_path: Path) -> None:

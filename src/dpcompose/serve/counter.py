@@ -26,7 +26,7 @@ from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Annotated, Any, cast
 
 from dpcompose import release
@@ -63,6 +63,7 @@ class Desk:
         after: Seconds from the charge to the answer.
         limit: Seconds from the charge in which the rows have to be read.
         memory: Gigabytes for reading them.
+        days: For which an answer is stored; after them its key is spent.
         closed: Why nothing is read any more, until a keeper has looked; empty while it is.
         turn: Of whoever asks, until the answer leaves.
         quoting: Of whoever is told a price: by tables of the same columns without rows.
@@ -73,6 +74,7 @@ class Desk:
     after: float = 1.0
     limit: float = 20.0
     memory: float = release.Worker.memory
+    days: float = math.inf
     closed: str = ""
     turn: Lock = field(default_factory=Lock)
     quoting: Lock = field(default_factory=Lock)
@@ -128,9 +130,11 @@ class Desk:
         return self.closed or str(fact or "").strip('"')
 
     def delete_unstored(self) -> None:
-        """Delete draws that were not stored whole: nobody was told them, and nobody will be."""
-        for each in self.answers.glob("*.partial"):
-            each.unlink(missing_ok=True)
+        """Delete answers that are too old, and draws that were not stored whole: nobody was told them, and nobody will be."""
+        for each in self.answers.iterdir():
+            old = each.suffix == ".json" and each.stat().st_mtime < time() - 86400 * self.days
+            if old or each.suffix == ".partial":
+                each.unlink(missing_ok=True)
 
     def leave(self, charged: float, *, failed: bool) -> None:
         """Wait for the moment at which the answer to a charge leaves."""
@@ -229,6 +233,7 @@ _NUMBERS = {
     "after": number(most=600).read,
     "limit": number(most=600).read,
     "memory": number(most=4096).read,
+    "days": number(most=36_600).read,
 }
 
 
