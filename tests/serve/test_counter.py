@@ -493,6 +493,7 @@ def test_a_page_asks_and_shows_the_price_before(clinic: Clinic) -> None:
     for fields in ({"sql": "SELECT person FROM visits"}, {"sql": COUNT, "error": "soon"}):
         refused = sent(ben, action="ask", **fields)
         assert refused.status_code == 409 and fields["sql"] in refused.text
+    assert sent(ben, action="ask", sql="").status_code == 409
     for headers in ({"sec-fetch-site": "cross-site"}, {}):
         ridden = {
             "action": "ask",

@@ -309,7 +309,8 @@ def bars(columns: Sequence[Answer]) -> list[tuple[str, list[float]]]:
         return []
     least, most = min(0, *number["low"]), max(0, *number["high"])
     names = zip(*(each["cells"] for each in columns if "low" not in each), strict=True)
-    titles = [f"{number['name']}: {', '.join(map(str, each))}" for each in names]
+    texts = (["NULL" if cell is None else str(cell) for cell in each] for each in names)
+    titles = [f"{number['name']}: {', '.join(each)}" for each in texts]
     rows = zip(*(number[part] for part in ("cells", "low", "high")), strict=True)
     places = [[100 * (each - least) / (most - least or 1) for each in (0, *row)] for row in rows]
     return list(zip(titles or [number["name"]], places, strict=True))

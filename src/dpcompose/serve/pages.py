@@ -214,7 +214,7 @@ class Pages:
         return shown | self.gate.answered("tables", who, {"scope": scope})
 
     def _acted(self, who: Identity, fields: dict[str, str]) -> tuple[dict[str, Any], int]:
-        action = fields.get("action", "")
+        action, said = fields.get("action", ""), {"secret": "", "sent": defaultdict(str, fields)}
         if action not in ACTIONS:
             raise HTTPException(403, "no form asks this")
         try:
@@ -222,14 +222,14 @@ class Pages:
         except StoreError:
             raise
         except DPComposeError as error:
-            return {"tone": "bad", "words": str(error), "secret": "", "sent": fields}, 409
+            return {**said, "tone": "bad", "words": str(error)}, 409
         except (RecursionError, OverflowError, ZeroDivisionError):
-            return {"tone": "bad", "words": "This mechanism cannot be priced.", "secret": ""}, 422
+            return {**said, "tone": "bad", "words": "This mechanism cannot be priced."}, 422
         return {
+            **said,
             "tone": "good",
             "words": ACTIONS[action][1].format_map(defaultdict(str, {**fields, **answer})),
             "secret": str(answer.get("token", "")),
-            "sent": fields,
             "tables": answer.get("tables", []),
         }, 200
 
@@ -343,10 +343,8 @@ def typed(action: str, fields: dict[str, str]) -> Answer:
     found: Answer = {name: fields.get(name, "") for name in ACTIONS[action][0]}
     if action == "open":
         found = {"target": found}
-    if action in (
-        "quote",
-        "ask",
-    ):  # what was left empty is not stated, and an error has no price yet
+    # What was left empty is not stated, and an error has no price yet.
+    if action in ("quote", "ask"):
         found = {name: text for name, text in found.items() if text}
         if "error" in found:
             found.pop("spend", None)
