@@ -38,7 +38,7 @@ CONTROLS = (
     "answered without a charge",
     "charged again",
     "drawn again",
-    "unstored draws are left",
+    "draws are written in plain",
     "not closed by a death",
 )
 STEPS = ("charge", "redeem", "scan", "draw", "keep", "leave")
@@ -139,8 +139,9 @@ def _break(control: str, answers: Any, counter: Any, services: Any) -> None:
             services.own_key = lambda who, key: f"{key} {random.random()}"  # pyright: ignore
         case "drawn again":
             Ledger.redeem = lambda *_, **__: None  # pyright: ignore
-        case "unstored draws are left":
+        case "draws are written in plain":
             counter.Desk.delete_unstored = lambda _: None
+            answers._hidden = lambda text, *_: text
         case "not closed by a death":
             counter.Desk.shut = lambda *_: None
         case _:
@@ -407,9 +408,10 @@ def _entries(ledger: Ledger) -> list[Entry]:
 
 
 def _holding(folder: Path, drawn: Sequence[str]) -> list[Path]:
-    """The files in which the digits of a draw are."""
+    """The files in which the digits of a draw are, as they are or in hexadecimal."""
+    digits = [each for text in drawn for each in (text.encode(), text.encode().hex().encode())]
     files = [each for each in folder.rglob("*") if each.is_file()]
-    return [each for each in files if any(text.encode() in each.read_bytes() for text in drawn)]
+    return [each for each in files if any(form in each.read_bytes() for form in digits)]
 
 
 def main() -> int:

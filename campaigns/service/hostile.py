@@ -1,10 +1,11 @@
 """A hostile analyst of the counter: odd people are in a table or not, and nothing but the numbers tells.
 
-    python -m campaigns.service.hostile --trees 50
+    python -m campaigns.service.hostile --trees 50 [--defect | --unguarded]
 
 Statements are random trees of what SQL offers, many of them about one person. Each is asked of a table without odd
 people, of one with all of them, and of one with one of them: what comes back is compared but for the numbers, and that
-the tables stay open. Groups that are private are numbers too. How long an answer takes is not compared.
+the tables stay open. Groups that are private are numbers too. How long an answer takes is not compared. With
+`--unguarded` integers are compared by a difference, which overflows for odd people alone: that must be found.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from typing import Any
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Ledger
-from dpcompose.release import Catalog
+from dpcompose.release import Catalog, function
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter as Desks, Desk
 from dpcompose.serve.request import ROUTES
@@ -123,10 +125,10 @@ class Report:
     problems: list[str] = field(default_factory=list[str])
 
 
-def run(trees: int, *, seed: int = 0, defect: bool = False) -> Report:
-    """Random statements to the tables; with a defect, where reading an odd person fails."""
+def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = False) -> Report:
+    """Random statements to the tables; with a defect reading an odd person fails, or comparing its integers."""
     draw, report, odd = random.Random(seed), Report(), people()
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, _unguarded() if unguarded else nullcontext():
         tables: dict[str, Any] = {}
         owners: dict[str, list[list[tuple[Any, ...]]]] = {"none": [], "all": odd}
         owners |= {f"one{at}": [each] for at, each in enumerate(odd)}
@@ -149,9 +151,13 @@ def run(trees: int, *, seed: int = 0, defect: bool = False) -> Report:
         service = Service(ledger, Identities(Ledger.open("memory:")), None, desks)
         if defect:
             _break(desk)
+        asked = set[str]()
         try:
             while report.outcomes.total() < trees:
                 text = statement(draw)
+                if text in asked:  # it would be answered from the store
+                    continue
+                asked.add(text)
                 without = _outcome(service, "none", text)
                 kind = without[0]
                 if (
@@ -186,6 +192,24 @@ def _break(desk: Desk) -> None:
     desk.worker.execute = execute
 
 
+@contextmanager
+def _unguarded() -> Iterator[None]:
+    """Integers are compared by the sign of their difference, which overflows for the least of them."""
+    real = function.FUNCTIONS
+
+    def says(engine: Any, values: Sequence[Any]) -> str:
+        if any(each.type != "int64" for each in values):
+            return real["less"].says(engine, values)
+        one, two = values
+        return f"(({one} - {two}) < 0)"
+
+    function.FUNCTIONS = {**real, "less": replace(real["less"], says=says)}
+    try:
+        yield
+    finally:
+        function.FUNCTIONS = real
+
+
 def _outcome(service: Service, table: str, text: str) -> tuple[str, ...]:
     """All of an outcome but its numbers."""
     fields = {"table": table, "sql": text.format(table=table), "spend": {"epsilon": "0.1"}}
@@ -210,6 +234,7 @@ def main() -> int:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--defect", action="store_true", help="a control that must be caught")
+    parser.add_argument("--unguarded", action="store_true", help="another one")
     asked = vars(parser.parse_args())
     report = run(asked.pop("trees"), **asked)
     print(f"{dict(report.outcomes)} statements, {len(report.problems)} differences")

@@ -93,7 +93,7 @@ def asked(
         listed = questions(desk.table, planes, airports)
         for number in chosen:
             each = listed[number - 1]
-            answer = desk.sql(each.sql, spend=SPEND, keys=each.keys, tables={"planes": planes})
+            answer = desk.sql(each.sql, spend=SPEND, keys=each.keys)
             yield number, each, answer
 
 

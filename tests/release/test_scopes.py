@@ -238,7 +238,7 @@ def test_a_changed_answer_is_not_served(tmp_path: Path) -> None:
     files = sorted(tmp_path.iterdir())
     whole = {file: file.read_text() for file in files}
     document = json.loads(whole[files[0]])
-    document["answers"][0][0]["cells"] = [10**6]
+    document["answers"] = "00" + document["answers"][2:]
     odd = ("[" * 10**5, '{"seal": 3, "answers": 1}', '{"seal": "é"}', "")
     for damaged in (json.dumps(document), whole[files[1]], *odd):
         for file in files:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import pickle
+import re
 import resource
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -21,12 +25,13 @@ import duckdb
 from dpcompose.errors import DomainError, StoreError, UnsupportedError
 from dpcompose.ledger import Ledger, entry
 from dpcompose.mechanisms import Gaussian
-from dpcompose.release import col
+from dpcompose.release import Catalog, Explanation, col
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from tests.cli.runner import invoke
 from tests.serve.conftest import Town
+from tests.serve.test_dashboard import signed_in
 
 ROWS = [(f"p{n % 200}", ("east", "west")[n % 2], n % 60) for n in range(400)]
 SCOPE = {
@@ -49,12 +54,13 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 class Clinic(Town):
     """A town with a table that is asked at its counter."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **more: Any) -> None:
         super().__init__()
         lines = ["person,ward,minutes", *(",".join(map(str, row)) for row in ROWS)]
         (folder / "visits.csv").write_text("\n".join(lines))
         said = {
             **SCOPE,
+            **more,
             "tables": {
                 "visits": {**SCOPE["tables"]["visits"], "source": str(folder / "visits.csv")}
             },
@@ -120,6 +126,46 @@ def test_a_key_belongs_to_one_request_of_one_person(clinic: Clinic) -> None:
     assert not clinic.post("ask", eve, sql=COUNT, **asked)[1]["replayed"]
     # In other words it would be another draw for the same charge.
     assert clinic.post("ask", sql=f"{COUNT} ", **asked)[0] == 409
+
+
+def test_a_final_semicolon_makes_no_other_request(clinic: Clinic) -> None:
+    first, *others = (
+        clinic.post("ask", table="visits", sql=text, spend={"epsilon": "0.011"})[1]
+        for text in (COUNT, f"{COUNT};", f"{COUNT} ;\n")
+    )
+    assert not first["replayed"] and others == [{**first, "replayed": True}] * 2
+
+
+def test_an_answer_that_is_too_old_is_no_longer_stored(clinic: Clinic) -> None:
+    desk, asked = clinic.desks.desks["clinic"], {"table": "visits", "spend": {"epsilon": "0.012"}}
+    assert clinic.post("ask", sql=COUNT, **asked)[0] == 200
+    before = clinic.kinds
+    desk.days = 30.0
+    assert clinic.post("ask", sql=COUNT, **asked)[1]["replayed"]
+    for each in desk.answers.glob("*.json"):
+        os.utime(each, (0, time.time() - 31 * 86400))
+    assert clinic.post("ask", sql=COUNT, **asked)[1]["error"] == "SpentError"
+    desk.days = math.inf
+    assert clinic.kinds == before and not list(desk.answers.glob("*.json"))
+
+
+def test_a_public_table_of_the_counter_is_joined_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "wards.csv").write_text("ward,floor\neast,low\nwest,high\n")
+    clinic = Clinic(tmp_path, public={"wards": str(tmp_path / "wards.csv")})
+    visits = RemoteSession(
+        "http://testserver", clinic.token, scope="clinic", table="visits", client=clinic.client
+    )
+    assert visits.table.public_tables["wards"].opened().kinds == {"ward": "text", "floor": "text"}
+    text = "SELECT floor, COUNT(*) AS n FROM visits JOIN wards USING (ward) GROUP BY floor"
+    text = text.replace("GROUP", "WHERE floor IN ('low', 'high', 'top') GROUP")
+    answer = visits.sql(text, spend="50%")
+    assert not isinstance(answer, Explanation)
+    assert [row["floor"] for row in answer.rows] == ["low", "high", "top"]
+    counted = zip(answer.rows, (200, 200, 0), strict=True)
+    assert all(abs(row["n"] - exact) < 60 for row, exact in counted)
+    with pytest.raises(DomainError, match="wards"):
+        visits.sql(text.replace("wards", "other"), spend="1%")
+    clinic.desks.desks["clinic"].worker.close()
 
 
 def test_groups_and_questions_are_answered_in_the_shape_that_was_asked_for(clinic: Clinic) -> None:
@@ -412,6 +458,89 @@ def test_a_browser_session_cannot_be_ridden(clinic: Clinic) -> None:
         clinic.client.get("/v1/tables", params={"scope": "clinic"}, headers=sent).status_code == 401
     )
     assert clinic.kinds == before
+
+
+def test_a_page_asks_and_shows_the_price_before(clinic: Clinic) -> None:
+    def sent(client: Any, **fields: str) -> Any:
+        form = re.search(r'name="form" value="([0-9a-f]{64})"', client.get("/ask").text)
+        typed = {"scope": "clinic", "table": "visits", "here": "/ask", "spend": "1%", "error": ""}
+        return client.post("/act", data={**typed, "form": form[1] if form else "", **fields})
+
+    ben, grace = (signed_in(clinic.app, each) for each in (clinic.token, clinic.keeper))
+    page = ben.get("/ask").text
+    assert (
+        "<code>minutes</code> int64: 0, 60" in page and 'href="/ask?at=clinic"' in ben.get("/").text
+    )
+    assert grace.get("/ask").status_code == 404 and "/ask" not in grace.get("/").text
+    before = clinic.kinds.count("granted")
+    text = "SELECT ward, COUNT(*) AS n FROM visits WHERE ward <> '<i>' GROUP BY ward ORDER BY n"
+    quoted = sent(ben, action="quote", sql=text).text
+    assert "Price: epsilon 0.05" in quoted and "Nothing was charged" in quoted
+    assert clinic.kinds.count("granted") == before and "&lt;i&gt;" in quoted and "<i>" not in quoted
+    asked = sent(ben, action="ask", sql=text).text
+    assert (
+        clinic.kinds.count("granted") == before + 1
+        and ">west<" in asked
+        and "data:text/csv" in asked
+    )
+    assert asked.count('class="promised"') == 2 and "My statements" in asked
+    again = sent(ben, action="ask", sql=f"{text};").text
+    numbers = re.compile("<tbody>.*?</tbody>", re.DOTALL)
+    assert numbers.findall(again)[0] == numbers.findall(asked)[0]
+    assert clinic.kinds.count("granted") == before + 1
+    exact = sent(ben, action="ask", sql=COUNT, spend="0.01")
+    assert exact.status_code == 200 and "epsilon" in exact.text
+    for fields in ({"sql": "SELECT person FROM visits"}, {"sql": COUNT, "error": "soon"}):
+        refused = sent(ben, action="ask", **fields)
+        assert refused.status_code == 409 and fields["sql"] in refused.text
+    assert sent(ben, action="ask", sql="").status_code == 409
+    for headers in ({"sec-fetch-site": "cross-site"}, {}):
+        ridden = {
+            "action": "ask",
+            "scope": "clinic",
+            "table": "visits",
+            "sql": COUNT,
+            "spend": "2%",
+        }
+        assert ben.post("/act", data=ridden, headers=headers).status_code == 403
+    assert clinic.kinds.count("granted") == before + 2
+
+
+def test_a_dummy_is_asked_for_nothing_in_the_words_of_the_table(clinic: Clinic) -> None:
+    where: dict[str, Any] = {"scope": "clinic", "table": "visits", "client": clinic.client}
+    before = clinic.kinds
+    visits = RemoteSession.dummy("http://testserver", clinic.token, **where)
+    real = RemoteSession("http://testserver", clinic.token, **where)
+    assert visits.table.columns == real.table.columns and visits.table.ranges == real.table.ranges
+    text = (
+        "SELECT ward, COUNT(*) AS n, AVG(minutes) AS mean FROM visits GROUP BY ward ORDER BY ward"
+    )
+    words = [each.explain(text, spend="5%").in_words(0.95) for each in (visits, real)]
+    assert words[0].partition(",")[0] == words[1].partition(",")[0]
+    answer = visits.sql(text, spend="40%")
+    assert isinstance(answer, SelectedAnswer) and [row["ward"] for row in answer.rows] == [
+        "east",
+        "west",
+    ]
+    assert sum(row["n"] for row in answer.rows) == pytest.approx(1000, abs=60)
+    assert visits.units(spend="30%").value == pytest.approx(500, abs=40)
+    assert clinic.kinds == before
+    types = [
+        ("who", "uuid"),
+        ("day", "date"),
+        ("ok", "boolean"),
+        ("cost", "decimal(9, 2)"),
+        ("at", "timestamp(6)"),
+    ]
+    described = {"version": "1", "types": types, "unit": ["who"], "bounds": [2, 2, 2], "ranges": {}}
+    made = Catalog.without_rows({"notes": described}, invented=50)["notes"]
+    rows = made.engine.rows("SELECT * FROM notes")
+    assert (
+        len(rows) == 50
+        and len({row[0] for row in rows}) == 25
+        and {row[4] for row in rows} == {None}
+    )
+    assert None not in {cell for row in rows for cell in row[:4]}
 
 
 def test_an_analyst_does_not_learn_which_rows_are_kept(clinic: Clinic) -> None:

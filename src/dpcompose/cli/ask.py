@@ -43,6 +43,7 @@ def ask(
     select: Annotated[str | None, option(name="-c")] = None,
     server: str | None = None,
     token_file: Path | None = None,
+    dummy: bool = False,
 ) -> None:
     """Ask a table in SQL, privately: the price first, then the answer with its error. The ledger of a file stands beside it.
 
@@ -57,18 +58,20 @@ def ask(
         select (SELECT): Ask this, and end.
         server (URL): A service that has the table and the budget.
         token_file (FILE): Your token there, in a file that nobody else may read; or else DPCOMPOSE_TOKEN.
+        dummy: Ask made-up rows, for nothing.
     """
     typed = sys.stdin is not None and sys.stdin.isatty() and select is None  # pyright: ignore[reportUnnecessaryComparison]
     if server is None:
-        if token_file is not None:
-            raise DomainError("--token-file", str(token_file), "left out without --server")
+        for name, value in (("--token-file", token_file), ("--dummy", dummy or None)):
+            if value is not None:
+                raise DomainError(name, str(value), "left out without --server")
         session = _of_file(Path(file), typed, person, budget, column, max_rows)
         history = f"{Path(file).resolve()}.ledger-typed"
     else:
         if (person, budget, column, max_rows) != (None, None, None, None):
             domain = "nothing of person, budget, columns or rows: its keeper said them"
             raise DomainError("--server", server, domain)
-        session, history = _of_service(server, token_file, file), ""
+        session, history = _of_service(server, token_file, file, dummy), ""
     counter = Counter(session, _amount(spend), _number(error))
     try:
         if select is not None:
@@ -107,7 +110,7 @@ def _of_file(
     )
 
 
-def _of_service(server: str, token_file: Path | None, name: str) -> Session:
+def _of_service(server: str, token_file: Path | None, name: str, dummy: bool) -> Session:
     try:
         from dpcompose.serve import RemoteSession
     except ModuleNotFoundError:
@@ -116,7 +119,8 @@ def _of_service(server: str, token_file: Path | None, name: str) -> Session:
     scope, _, table = name.rpartition("/")
     if not scope:
         raise DomainError("table", name, "SCOPE/TABLE, such as clinic/visits")
-    return RemoteSession(server, _token(token_file), scope=scope, table=table)
+    session = RemoteSession.dummy if dummy else RemoteSession
+    return session(server, _token(token_file), scope=scope, table=table)
 
 
 def _token(file: Path | None) -> str:
@@ -307,8 +311,10 @@ class Counter:
              "the person" if each.name in table.unit else "")
             for each in table.columns
         ]  # fmt: skip
-        most = f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"
-        _print(headings("column", "kind", "known", ""), rows, (most,))
+        notes = [f"{table.name}: at most {table.bounds.rows:,} rows of one person are kept"]
+        if table.public_tables:
+            notes.append(f"Public tables to join: {', '.join(table.public_tables)}")
+        _print(headings("column", "kind", "known", ""), rows, notes)
 
     def _budget(self) -> None:
         from dpcompose.account import used

@@ -406,8 +406,8 @@ class Quote(Card):
         """
         if not self._part > 0:
             raise DomainError("left", dict(self.left), "something left to spend")
-        spend, most = self.design.spend, {"epsilon": 100, "rho": 1000}
-        amount = min(spend.amount * self._part, Fraction(most[spend.currency]))
+        spend = self.design.spend
+        amount = min(spend.amount * self._part, Fraction(_LARGEST[spend.currency]))
         named = replace(spend, amount=amount).amounts()
         design = self.question.bought(named).design(self.design.table)
         return replace(self, design=design).expected_error(confidence, count=count)

@@ -50,6 +50,10 @@ class InDirectory:
     """A store with one file for each answer, written atomically and synced to disk before the
     answer is released.
 
+    A file that was not stored whole must not show a draw, since the charge of a draw that nobody
+    was shown may be answered by no other. So answers are written under a key of their own. It is in
+    memory only, until one step renames the file: then it is visible, and the key is in its name.
+
     Args:
         path: The directory; created if missing.
     """
@@ -71,8 +75,7 @@ class InDirectory:
         """Lock the answers of a receipt by a lock file. The lock ends with its process; the file is
         removed once an answer exists.
         """
-        file = self._file(receipt)
-        lock = file.with_suffix(".turn")
+        lock = self.path / f"{_name(receipt)}.turn"
         with self._storing(), ExitStack() as opened:
             stream = opened.enter_context(lock.open("w"))
             flock(stream, LOCK_EX)
@@ -80,7 +83,7 @@ class InDirectory:
         with kept:
             yield
             with suppress(OSError):
-                if file.exists():
+                if self._stored(receipt) is not None:
                     lock.unlink()
 
     def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
@@ -89,13 +92,15 @@ class InDirectory:
         Raises:
             ReleaseError: If the file is damaged or was not authenticated with this key.
         """
-        file = self._file(receipt)
-        try:
-            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if compare_digest(document["seal"], _sealed(receipt, document["answers"], seal)):
-                return document["answers"]
-        except FileNotFoundError:
+        file = self._stored(receipt)
+        if file is None:
             return None
+        try:
+            document: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+            key = bytes.fromhex(file.name.split(".")[1])
+            hidden = bytes.fromhex(document["answers"])
+            if compare_digest(document["seal"], _sealed(receipt, key + hidden, seal)):
+                return json.loads(_hidden(hidden, key, seal))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         raise ReleaseError(
@@ -107,15 +112,17 @@ class InDirectory:
         """Store the answers of a receipt, authenticated with the key `seal`; they are durable when
         this returns.
         """
-        file = self._file(receipt)
-        text = json.dumps({"seal": _sealed(receipt, answers, seal), "answers": answers})
+        key = secrets.token_bytes(32)
+        hidden = _hidden(json.dumps(answers).encode(), key, seal)
+        document = {"seal": _sealed(receipt, key + hidden, seal), "answers": hidden.hex()}
+        text = json.dumps(document)
         with self._storing():
-            partial = file.with_suffix(f".{os.getpid()}.partial")
+            partial = self.path / f"{_name(receipt)}.{os.getpid()}.partial"
             with partial.open("w", encoding="utf-8") as stream:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            partial.replace(file)
+            partial.replace(self.path / f"{_name(receipt)}.{key.hex()}.json")
             directory = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -132,16 +139,28 @@ class InDirectory:
                 "left. Make room or give the directory back, and ask again under a new key, which is charged anew"
             ) from None
 
-    def _file(self, receipt: Receipt) -> Path:
-        return self.path / f"{hashlib.sha256(receipt.to_json().encode()).hexdigest()}.json"
+    def _stored(self, receipt: Receipt) -> Path | None:
+        """Return the file of the answers of a receipt; None if there is none."""
+        return next(self.path.glob(f"{_name(receipt)}.*.json"), None)
 
 
-def _sealed(receipt: Receipt, answers: Any, seal: bytes) -> str:
-    """Return the HMAC of answers and receipt; the receipt names the request by the hash of its
+def _name(receipt: Receipt) -> str:
+    return hashlib.sha256(receipt.to_json().encode()).hexdigest()
+
+
+def _sealed(receipt: Receipt, stored: bytes, seal: bytes) -> str:
+    """Return the HMAC of stored bytes and their receipt, which names the request by the hash of its
     ledger entry.
     """
-    text = json.dumps([receipt.to_json(), answers], sort_keys=True)
-    return hmac.new(seal, text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(seal, receipt.to_json().encode() + stored, hashlib.sha256).hexdigest()
+
+
+def _hidden(text: bytes, key: bytes, seal: bytes) -> bytes:
+    """Encrypt or decrypt a text with a key that is used once: its sum with the output of SHAKE-256
+    on that key and `seal`.
+    """
+    mask = hashlib.shake_256(hmac.new(seal, key, hashlib.sha256).digest()).digest(len(text))
+    return bytes(letter ^ other for letter, other in zip(text, mask, strict=True))
 
 
 AnswerStore = InMemory | InDirectory

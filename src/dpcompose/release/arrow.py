@@ -38,14 +38,7 @@ def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
     """Return an Arrow table of named columns; each type is named as in Arrow."""
     import pyarrow as pa
 
-    types = {
-        "int64": pa.int64(),
-        "int32": pa.int32(),
-        "double": pa.float64(),
-        "string": pa.string(),
-    }
-    types |= {"int16": pa.int16(), "bool": pa.bool_(), "date32": pa.date32()}
-    arrays = [pa.array(cells, type=types[type]) for _, type, cells in columns]
+    arrays = [pa.array(cells, type=pa.type_for_alias(type)) for _, type, cells in columns]
     return pa.Table.from_arrays(arrays, names=[name for name, _, _ in columns])
 
 
@@ -202,6 +195,14 @@ def _cells_of_any_length() -> Generator[None]:
 
 
 MOST_PUBLIC = 10**6
+ARROW_TYPES = {
+    "boolean": "bool",
+    "integer": "int64",
+    "float": "double",
+    "text": "string",
+    "date": "date32",
+}
+"""Maps the kinds of columns of public tables, and of keys, to Arrow's types."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,16 @@ class PublicTable:
     kinds: Mapping[str, str]
     digest: str
     frame: Any = field(repr=False, compare=False)
+
+    @classmethod
+    def without_rows(cls, kinds: Mapping[str, str], digest: str) -> PublicTable:
+        """Return an empty table with these columns and this digest."""
+        columns = [(name, ARROW_TYPES[kind], []) for name, kind in kinds.items()]
+        return cls(kinds, digest, arrow_table(columns))
+
+    def opened(self) -> PublicTable:
+        """Return itself."""
+        return self
 
     def for_join(self, keys: tuple[str, ...], at_most: int | None) -> tuple[Any, int]:
         """Return the rows for a join on these keys, and the largest number of rows with one key.
@@ -279,6 +290,10 @@ class PublicSource:
         return found
 
 
+PublicTables = Mapping[str, PublicSource | PublicTable]
+"""The public tables of a catalog by name."""
+
+
 def public(source: Any) -> PublicTable:
     """Return a public table: nothing in it is protected. Its rows are copied, so that it cannot
     change.
@@ -340,17 +355,17 @@ def _plain(column: Any) -> tuple[Any, str] | None:
     import pyarrow.types as types
 
     kinds = (
-        (types.is_boolean, pa.bool_(), "boolean"),
-        (types.is_integer, pa.int64(), "integer"),
-        (types.is_floating, pa.float64(), "float"),
-        (types.is_string, pa.string(), "text"),
-        (types.is_large_string, pa.string(), "text"),
-        (types.is_date, pa.date32(), "date"),
+        (types.is_boolean, "boolean"),
+        (types.is_integer, "integer"),
+        (types.is_floating, "float"),
+        (types.is_string, "text"),
+        (types.is_large_string, "text"),
+        (types.is_date, "date"),
     )
-    for holds, wanted, kind in kinds:
+    for holds, kind in kinds:
         if holds(column.type):
             try:
-                return pa.array(column.to_pylist(), wanted), kind
+                return pa.array(column.to_pylist(), pa.type_for_alias(ARROW_TYPES[kind])), kind
             except (pa.ArrowException, OverflowError, ValueError):
                 raise DomainError(
                     "source", kind, "64-bit integers, dates of years 1 to 9999, text in UTF-8"

@@ -37,11 +37,11 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release.arrow import PublicSource, public as public_table
+from dpcompose.release.arrow import PublicSource, PublicTables, public as public_table
 from dpcompose.release.bounding import Binding
-from dpcompose.release.columns import Bounds
+from dpcompose.release.columns import Bounds, TableColumn
 from dpcompose.release.engines import OnDuckDB
-from dpcompose.release.query import KINDS, Query
+from dpcompose.release.query import KIND_TYPES, KINDS, Query
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
 from dpcompose.release.spend import exact
@@ -144,7 +144,8 @@ class Catalog:
             if not isinstance(given, Mapping) or not _NEEDED <= {*given} <= _POSSIBLE:  # pyright: ignore[reportUnnecessaryIsInstance]
                 domain = f"{', '.join(sorted(_NEEDED))}, and perhaps {', '.join(sorted(_POSSIBLE - _NEEDED))}"
                 raise DomainError(f"tables[{label!r}]", [*given], domain)
-            definition: dict[str, Any] = dict(given) | {"source": _location(given["source"])}
+            source = _location(given["source"], f"tables[{label!r}]: source")
+            definition: dict[str, Any] = dict(given) | {"source": source}
             check.count("longest", definition.get("longest", LONGEST), least=1)
             made = table(**arguments_of_table(definition))
             ranges = _ranges(made, definition.get("ranges", {}))
@@ -168,8 +169,9 @@ class Catalog:
             )
         described: dict[str, dict[str, str]] = {}
         for name, path in listed.items():
-            file = _location(path)
-            described[check.line("public", name)] = {
+            label = check.line("public", name)
+            file = _location(path, f"public[{label!r}]")
+            described[label] = {
                 "source": file,
                 "digest": public_table(file).digest,
             }
@@ -212,14 +214,16 @@ class Catalog:
     @staticmethod
     def without_rows(
         tables: Mapping[str, Mapping[str, Any]],
-        public: Mapping[str, PublicSource] = MappingProxyType({}),
+        public: PublicTables = MappingProxyType({}),
+        *,
+        invented: int = 0,
     ) -> dict[str, Table]:
-        """Return empty tables with the described columns, units and bounds; checks that need no row
-        behave as on the real tables.
+        """Return empty tables with the described columns, units and bounds.
 
         Args:
             tables: Maps each name to its entry in `described`.
             public: The public tables of the catalog.
+            invented: Made-up rows of each table.
         """
         engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
         for name, description in tables.items():
@@ -228,14 +232,45 @@ class Catalog:
                 for column, type in description["types"]
             )
             engine.raw.execute(f"CREATE TABLE {engine.quoted(name)} ({columns})")
-        return {
+        empty = {
             name: described_table(name, description, engine.table((name,)), public)
             for name, description in tables.items()
         }
+        for name, own in empty.items() if invented else ():
+            values = ", ".join(_invented(own, column) for column in own.columns)
+            words = (
+                f"INSERT INTO {engine.quoted(name)} SELECT {values} FROM RANGE({invented}) AS r(i)"
+            )
+            engine.raw.execute(words)
+        return empty
+
+
+def _invented(table: Table, column: TableColumn) -> str:
+    """Return SQL for a made-up value of a column in row `i`: of its range, if it has one."""
+    text, ends = table.engine.text, table.ranges.get(column.name, ())
+    number = f"(HASH(i, {text(column.name)}) % 1000)::BIGINT"
+    if column.name in table.unit:
+        number = f"i // {min(table.bounds.rows, 3)}"
+    match column.kind:
+        case "text" if ends:
+            return f"[{', '.join(map(text, ends))}][1 + {number} % {len(ends)}]"
+        case "text":
+            return f"'a' || ({number})"
+        case "date":
+            return f"DATE '2026-01-01' + ({number} % 365)::INTEGER"
+        case "boolean":
+            return f"{number} % 2 = 0"
+        case "identifier":
+            return f"MD5(({number})::VARCHAR)::UUID"
+        case "other":
+            return "NULL"
+        case _:
+            low, high = map(float, ends or (0, 100))
+            return number if column.name in table.unit else f"{low} + {number} / 999 * {high - low}"
 
 
 def described_table(
-    name: str, description: Mapping[str, Any], data: Query, public: Mapping[str, PublicSource]
+    name: str, description: Mapping[str, Any], data: Query, public: PublicTables
 ) -> Table:
     """Return a table of the catalog whose rows come from a query; see `catalogued`."""
     bounds, unit = Bounds(*description["bounds"]), tuple(description["unit"])
@@ -244,7 +279,7 @@ def described_table(
 
 
 def catalogued(
-    source: Table, name: str, description: Mapping[str, Any], public: Mapping[str, PublicSource]
+    source: Table, name: str, description: Mapping[str, Any], public: PublicTables
 ) -> Table:
     """Return a table as the catalog describes it.
 
@@ -296,13 +331,6 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     return found
 
 
-_TYPES = {
-    "float": "float64",
-    "integer": "int64",
-    "text": "string",
-    "boolean": "boolean",
-    "date": "date",
-}
 _NAMES = {"int": "integer", "str": "text", "bool": "boolean"}
 
 
@@ -322,11 +350,11 @@ def _declared(columns: object, source: Table) -> tuple[dict[str, str], dict[str,
         first, values = parts[0] if parts else None, parts[1:]
         word = first.__name__ if isinstance(first, type) else str(first)
         kind, own, name = _NAMES.get(word, word), source.column(column).kind, f"columns[{column!r}]"
-        if kind not in _TYPES:
+        if kind not in KIND_TYPES:
             domain = "float, int, str, bool or date, and perhaps the ends of the numbers or the values of the text"
             raise DomainError(name, word, domain)
         if own == "text" and kind != "text":
-            schema[column] = _TYPES[kind]
+            schema[column] = KIND_TYPES[kind]
         elif own != kind and not (kind == "float" and own in ("integer", "decimal")):
             raise DomainError(name, kind, f"{own}, as the table has it")
         if values:
@@ -373,7 +401,7 @@ def open_file(
         DomainError: If the source is no table, a column or type does not fit, or an earlier opening
             had other arguments.
     """
-    path = Path(_location(source)) if isinstance(source, str | Path) else None
+    path = Path(_location(source, "source")) if isinstance(source, str | Path) else None
     if path is None and (ledger is None or name is None):
         raise DomainError(
             "source",
@@ -481,21 +509,18 @@ def _budget(budget: Any, delta: Any, stored: object) -> Filter | None:
     return Budget(budget, 1e-6 if delta is None else delta)
 
 
-def _location(source: object) -> str:
-    """Return an absolute path, or a URL without a password, that can be stored."""
+def _location(source: object, name: str) -> str:
+    """Return an absolute path, or a URL without a password, that can be stored; errors name the
+    argument `name`.
+    """
     if not isinstance(source, str | Path):
-        raise DomainError(
-            "source", type(source).__name__, "a path or the URL of a database, not a frame"
-        )
+        domain = "a path or the URL of a database, not a frame"
+        raise DomainError(name, type(source).__name__, domain)
     if "://" not in str(source):
         return str(Path(source).resolve())
     if urlsplit(str(source)).password is not None or "password" in str(source).lower():
-        raise DomainError(
-            "source",
-            "a URL with a password",
-            "one without",
-            "libpq reads passwords from its own file",
-        )
+        remedy = "libpq reads passwords from its own file"
+        raise DomainError(name, "a URL with a password", "one without", remedy)
     return str(source)
 
 

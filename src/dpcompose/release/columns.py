@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError
-from dpcompose.release.arrow import PublicSource
+from dpcompose.release.arrow import PublicTables
 from dpcompose.release.query import Engine, Query, Relation, TableName
 
 MOST_ROWS = 2**31
@@ -264,9 +264,7 @@ class UnitTable:
     ranges: Mapping[str, tuple[Any, ...]] = field(
         default_factory=dict[str, tuple[Any, ...]], repr=False, compare=False
     )
-    public_tables: Mapping[str, PublicSource] = field(
-        default_factory=dict[str, PublicSource], repr=False, compare=False
-    )
+    public_tables: PublicTables = field(default_factory=dict[str, Any], repr=False, compare=False)
     part: str = field(default="", repr=False)
     joined: bool = field(default=False, repr=False, compare=False)
     copies: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)

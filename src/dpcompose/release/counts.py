@@ -303,6 +303,7 @@ class LeftOut(Quotient):
     question: Question
 
     kind: ClassVar[str] = "left out"
+    headings: ClassVar[Sequence[tuple[str, str]]] = (("share", "double"), ("units", "int64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -321,10 +322,9 @@ class LeftOut(Quotient):
         one = table.bounds.within(1).presence
         return self._measured(table, spend, what, [one, one], of=dict(inner.description))
 
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        (((units,),), ((lost,),)) = drawn.released
-        share = min(max(lost / max(units, 1), 0.0), 1.0)
-        return Values("share", "double", (share,)), Values("units", "int64", (units,))
+    def row(self, design: Design, *numbers: int) -> tuple[float, ...]:
+        units, lost = numbers
+        return min(max(lost / max(units, 1), 0.0), 1.0), units
 
     def most(self, design: Design, failure: float, count: int) -> float:
         units, lost = design.noises

@@ -25,7 +25,7 @@ from dpcompose.release.expression import (
     LiteralValue,
     RowExpression,
 )
-from dpcompose.release.query import Engine, Value, case
+from dpcompose.release.query import KIND_TYPES, Engine, Value, case
 
 MOST_WEIGHT = 5_000
 PARTS = {
@@ -39,14 +39,7 @@ PARTS = {
 }
 """Parts of a date by keyword of EXTRACT: the function, and the excess of Spark's number."""
 NUMBERS = ("integer", "float")
-TYPES = {
-    "integer": "int64",
-    "float": "float64",
-    "text": "string",
-    "boolean": "boolean",
-    "date": "date",
-}
-_KINDS = {type: kind for kind, type in TYPES.items()}
+_KINDS = {type: kind for kind, type in KIND_TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -97,7 +90,7 @@ def compiled(expression: RowExpression, rows: UnitTable) -> Compiled:
             for each, ends in zip(arguments[1:], function.constants, strict=False):
                 _require_constant(name, each, *ends)
             words = function.says(rows.data.engine, [each.value for each in values])
-            return Compiled(Value(words, TYPES[kind]), kind, weight)
+            return Compiled(Value(words, KIND_TYPES[kind]), kind, weight)
         case _:
             raise UnsupportedError(
                 f"{type(expression).__name__} in an expression",
@@ -191,7 +184,7 @@ def _number_of(kinds: Kinds) -> str | None:
 
 def _alike(kinds: Kinds) -> str | None:
     """Return the common kind of these kinds; None if there is none or it is a timestamp."""
-    same = kinds[0] if len(set(kinds)) == 1 and kinds[0] in TYPES else None
+    same = kinds[0] if len(set(kinds)) == 1 and kinds[0] in KIND_TYPES else None
     return same or _number_of(kinds)
 
 
@@ -247,7 +240,7 @@ def _words(template: str, **others: str) -> Says:
 
 
 def _cast(kind: str, template: str = "{0}") -> Says:
-    return lambda engine, values: engine.cast(template.format(*values), TYPES[kind])
+    return lambda engine, values: engine.cast(template.format(*values), KIND_TYPES[kind])
 
 
 def _arithmetic(sign: str) -> Function:

@@ -31,6 +31,14 @@ TableName = tuple[str, ...]
 """The name of a table of a database, preceded by its schema if one was typed."""
 
 
+KIND_TYPES = {
+    "integer": "int64",
+    "float": "float64",
+    "text": "string",
+    "boolean": "boolean",
+    "date": "date",
+}
+"""Maps the kinds of values that expressions have to the types used here."""
 WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
@@ -237,11 +245,8 @@ class Query:
 def of_public(engine: Engine, table: PublicTable, frame: Any, name: str) -> Query:
     """Return the rows of a public table for a join, with its columns as c0, c1, ..."""
     columns = [f"c{at}" for at in range(frame.num_columns)]
-    kinds = {"integer": "int64", "float": "float64", "text": "string"}
-    types = {
-        called: kinds.get(table.kinds[of], table.kinds[of])
-        for called, of in zip(columns, frame.column_names, strict=True)
-    }
+    kinds = [table.kinds[name] for name in frame.column_names]
+    types = {name: KIND_TYPES[kind] for name, kind in zip(columns, kinds, strict=True)}
     return engine.public(frame.rename_columns(columns), types, f"dpcompose_{name}")
 
 

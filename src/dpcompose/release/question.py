@@ -14,7 +14,8 @@ from dpcompose import check
 from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.mechanisms import Concentrated
-from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid
+from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
+from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.columns import Change, Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
 from dpcompose.release.noise import noise_for
@@ -229,6 +230,21 @@ class Question(ABC):
             table, asked, what, makers, tuple(measures), paid=paid, weights=weights, **described
         )
 
+    def _summed(
+        self, table: Table, spend: Mapping[str, Any] | None, terms: Sequence[Term], *,
+        counted: bool = False, weights: Sequence[int] = (), **described: object,
+    ) -> Design:  # fmt: skip
+        """Return the design that adds noise to sums, and before them to the number of rows if that
+        is `counted`.
+        """
+        what = Aggregation(*self._groups(table), terms=tuple(terms))
+        sizes = [term.largest for term in terms]
+        bounds, first = table.bounds.within(what.groups), 0 if counted else 1
+        changes = [bounds.change(size) for size in ([1, *sizes] if counted else sizes)]
+        return self._measured(
+            table, spend, what, changes, first=first, weights=weights, **described
+        )
+
     def _in_parts(
         self, table: Table, named: Spend, what: Aggregation, makers: Sequence[Callable[[Spend], ReleaseStep]],
         measures: tuple[int, ...], *, paid: Spend | None = None, weights: Sequence[int] = (), **described: object,
@@ -274,6 +290,20 @@ class Quotient(Question):
     """
 
     foreseen: ClassVar[bool] = False
+
+    headings: ClassVar[Sequence[tuple[str, str]]]
+    """The names and types of the answer's columns besides its keys; a name may hold `{self.field}`."""
+
+    @abstractmethod
+    def row(self, design: Design, *numbers: int) -> tuple[float, ...]:
+        """Return the cells of one group from its noisy sums."""
+
+    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+        groups = zip(*drawn.released, strict=True)
+        rows = [self.row(design, *(number for (number,) in group)) for group in groups]
+        cells = list(zip(*rows, strict=True)) if rows else [()] * len(self.headings)
+        named = [(name.format(self=self), type) for name, type in self.headings]
+        return tuple(Values(*own, each) for own, each in zip(named, cells, strict=True))
 
     @abstractmethod
     def ends(self, design: Design, failure: float, *released: Any) -> tuple[float, float]:
@@ -397,10 +427,10 @@ def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ..
 
 def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:
     """Return the keys of an answer as columns."""
-    types = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
+    types = [ARROW_TYPES[table.column(name).kind] for name in by]
     return tuple(
-        Values(name, types[table.column(name).kind], tuple(key[position] for key in keys))
-        for position, name in enumerate(by)
+        Values(name, type, tuple(key[position] for key in keys))
+        for position, (name, type) in enumerate(zip(by, types, strict=True))
     )
 
 

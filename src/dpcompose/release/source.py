@@ -126,23 +126,23 @@ def is_spark_frame(source: object) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """An opened source of rows.
+    """An opened source of rows, in the words of `UnitTable`.
 
     Args:
-        label: Its name in the ledger.
+        name: Its name in the ledger.
         data: Its rows.
         base: The database table that it is, or the view of a Spark frame; None for other frames and
             files.
         relation: What the database's catalog states about it; None for frames and files.
-        identity: Identifies the source in requests by its location, never by its contents. Every
+        source: Identifies it in requests by its location, never by its contents. Every
             unnamed frame is a source of its own.
     """
 
-    label: str
+    name: str
     data: Query
     base: TableName
     relation: Relation | None
-    identity: str
+    source: str
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.counts import Count, Distinct, Histogram, Units
 from dpcompose.release.expression import case, col
 from dpcompose.release.question import Question
@@ -45,9 +46,6 @@ from dpcompose.release.table import Table
 ITSELF = "{0}"
 NO_VALUE = "\x1a no value"
 """The key of the private group of rows without a value; the answer shows it as NULL."""
-
-_KEY_TYPES = {"integer": "int64", "text": "string", "boolean": "bool", "date": "date32"}
-
 
 AskedAggregate = tuple[Question, list[tuple[str, str]], str]
 """A question, the columns of its answer with types, and an expression template over them."""
@@ -119,7 +117,7 @@ class Aggregates(SelectRows):
                 found.append(question)
         table = self.with_computed() if self.computed else self.table
         asked.keys = {
-            name: _KEY_TYPES.get(table.column(column).kind, "double")
+            name: ARROW_TYPES.get(table.column(column).kind, "double")
             for name, column in zip(keyed, by, strict=True)
         } | dict.fromkeys(bins, "double")
         for each in found:

@@ -20,7 +20,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregation import Aggregation, FixedPointGrid, GridPoints, Term
 from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, RankStep, Released, ReleaseStep, SelectionStep
-from dpcompose.release.noise import Selection, quotient_interval
+from dpcompose.release.noise import Noise, Selection, quotient_interval
 from dpcompose.release.question import (
     Clamped,
     Interval,
@@ -51,9 +51,7 @@ class Sum(Clamped):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         grid = self._grid(table)
-        what = Aggregation(*self._groups(table), terms=(Term(self.column, grid),))
-        change = table.bounds.within(what.groups).change(grid.largest())
-        return self._measured(table, spend, what, [change], first=1, **spec(self.column, grid))
+        return self._summed(table, spend, [Term(self.column, grid)], **spec(self.column, grid))
 
     def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
         return (on_grid("sum", _grid_of(design), (number for (number,) in drawn.released[0])),)
@@ -78,27 +76,17 @@ class Mean(Clamped, Quotient):
     """
 
     kind: ClassVar[str] = "mean"
+    headings: ClassVar[Sequence[tuple[str, str]]] = (("mean", "double"), ("count", "int64"))
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         grid = self._grid(table)
-        term = Term(self.column, grid, grid.middle)
-        what = Aggregation(*self._groups(table), terms=(term,))
-        bounds = table.bounds.within(what.groups)
-        changes = [bounds.change(1), bounds.change(term.largest)]
-        return self._measured(table, spend, what, changes, **spec(self.column, grid))
+        terms = [Term(self.column, grid, grid.middle)]
+        return self._summed(table, spend, terms, counted=True, **spec(self.column, grid))
 
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        grid, counts, sums = _grid_of(design), drawn.released[0], drawn.released[1]
-        means = tuple(
-            self._mean(grid, total, count) for (count,), (total,) in zip(counts, sums, strict=True)
-        )
-        return Values("mean", "double", means), Values(
-            "count", "int64", tuple(count for (count,) in counts)
-        )
-
-    def _mean(self, grid: FixedPointGrid, total: int, count: int) -> float:
+    def row(self, design: Design, *numbers: int) -> tuple[float, ...]:
+        (count, total), grid = numbers, _grid_of(design)
         steps = grid.middle + Fraction(total, max(count, 1))
-        return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last)))
+        return grid.value(min(max(steps, Fraction(grid.first)), Fraction(grid.last))), count
 
     def most(self, design: Design, failure: float, count: int) -> float:
         grid, (number, total) = _grid_of(design), design.noises
@@ -109,16 +97,23 @@ class Mean(Clamped, Quotient):
         """An interval for the quotient of two noisy numbers, the sum of distances and the count;
         exact up to steps.
         """
-        (mean, number), grid = released, _grid_of(design)
-        (count, total), size = design.noises, float(grid.granularity)
-        sums = (mean / size - grid.middle) * number, number
-        ends = grid.first - grid.middle, grid.last - grid.middle
-        low, high = quotient_interval(sums, (total, count), ends, failure)
+        (mean, number), grid, (count, total) = released, _grid_of(design), design.noises
+        low, high = _ends_of_mean(grid, mean, number, (total, count), failure)
+        size = float(grid.granularity)
         return (low + grid.middle) * size, (high + grid.middle) * size
 
 
 def _grid_of(design: Design) -> FixedPointGrid:
     return design.aggregation.terms[0].grid
+
+
+def _ends_of_mean(
+    grid: FixedPointGrid, mean: float, number: int, noises: tuple[Noise, Noise], failure: float
+) -> tuple[float, float]:
+    """Return the interval of a mean, in steps from the middle of its grid."""
+    center = mean / float(grid.granularity) - grid.middle
+    ends = grid.first - grid.middle, grid.last - grid.middle
+    return quotient_interval((center * number, number), noises, ends, failure)
 
 
 SQUARED_STEPS = 2**10
@@ -144,37 +139,28 @@ class Variance(Clamped, Quotient):
 
     kind: ClassVar[str] = "variance"
     steps: ClassVar[int] = SQUARED_STEPS
+    headings: ClassVar[Sequence[tuple[str, str]]] = (
+        ("{self.heading}", "double"),
+        ("mean", "double"),
+        ("count", "int64"),
+    )
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         grid = self._grid(table)
         first = Term(self.column, grid, grid.middle)
         squares = Term(self.column, grid, grid.middle, power=2, shift=first.largest**2 // 2)
-        what = Aggregation(*self._groups(table), terms=(first, squares))
-        bounds = table.bounds.within(what.groups)
-        changes = [bounds.change(size) for size in (1, first.largest, squares.largest)]
-        return self._measured(
-            table, spend, what, changes, weights=(1, 1, 2), **spec(self.column, grid)
+        described = spec(self.column, grid)
+        return self._summed(
+            table, spend, [first, squares], counted=True, weights=(1, 1, 2), **described
         )
 
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
-        first, squares = design.aggregation.terms
-        size, far = float(first.grid.granularity), first.largest
-        found: list[tuple[float, float, int]] = []
-        for (number,), (total,), (power,) in zip(*drawn.released, strict=True):
-            rows = max(number, 1)
-            mean = min(
-                max(total / rows, first.grid.first - first.center), first.grid.last - first.center
-            )
-            variance = min(max(power / rows + squares.shift - mean * mean, 0.0), far * far)
-            found.append(
-                (self._shown(variance * size * size), (mean + first.center) * size, number)
-            )
-        variances, means, counts = zip(*found, strict=True) if found else ((), (), ())
-        return (
-            Values(self.heading, "double", variances),
-            Values("mean", "double", means),
-            Values("count", "int64", counts),
-        )
+    def row(self, design: Design, *numbers: int) -> tuple[float, ...]:
+        (number, total, power), (first, squares) = numbers, design.aggregation.terms
+        size, far, rows = float(first.grid.granularity), first.largest, max(number, 1)
+        least, most = first.grid.first - first.center, first.grid.last - first.center
+        mean = min(max(total / rows, least), most)
+        variance = min(max(power / rows + squares.shift - mean * mean, 0.0), far * far)
+        return self._shown(variance * size * size), (mean + first.center) * size, number
 
     def most(self, design: Design, failure: float, count: int) -> float:
         """A noisy sum P / n errs by at most its noise plus that of n; so does the mean, and its
@@ -200,8 +186,7 @@ class Variance(Clamped, Quotient):
         power = (variance + center * center - squares.shift) * number, number
         ends = -squares.shift, far * far - squares.shift
         around = quotient_interval(power, (two, count), ends, failure / 2)
-        ends = first.grid.first - first.center, first.grid.last - first.center
-        low, high = quotient_interval((center * number, number), (one, count), ends, failure / 2)
+        low, high = _ends_of_mean(first.grid, mean, number, (one, count), failure / 2)
         most = max(low * low, high * high)
         least = 0.0 if low <= 0 <= high else min(low * low, high * high)
         # No variance in a range of length 2 h exceeds h^2.
@@ -267,6 +252,10 @@ class Ratio(OfColumn, Quotient):
     per_granularity: Any = None
 
     kind: ClassVar[str] = "ratio"
+    headings: ClassVar[Sequence[tuple[str, str]]] = (
+        ("ratio", "double"),
+        ("sum of {self.per}", "double"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -278,23 +267,14 @@ class Ratio(OfColumn, Quotient):
         if under.lower < 0:
             domain = "a number >= 0, so that no sum is divided by less than 0"
             raise DomainError("per_lower", self.per_lower, domain)
-        terms = Term(self.column, over), Term(self.per, under)
-        what = Aggregation(*self._groups(table), terms=terms)
-        bounds = table.bounds.within(what.groups)
-        changes, specs = [bounds.change(term.largest) for term in terms], spec(self.column, over)
-        return self._measured(
-            table, spend, what, changes, first=1, **specs, per=spec(self.per, under)
-        )
+        terms = [Term(self.column, over), Term(self.per, under)]
+        described = spec(self.column, over)
+        return self._summed(table, spend, terms, **described, per=spec(self.per, under))
 
-    def columns(self, design: Design, drawn: Released) -> tuple[Values, ...]:
+    def row(self, design: Design, *numbers: int) -> tuple[float, ...]:
         over, under = (term.grid for term in design.aggregation.terms)
-        sums = [
-            (over.value(one), under.value(other))
-            for (one,), (other,) in zip(*drawn.released, strict=True)
-        ]
-        ratios = tuple(one / max(other, under.value(1)) for one, other in sums)
-        below = tuple(other for _, other in sums)
-        return Values("ratio", "double", ratios), Values(f"sum of {self.per}", "double", below)
+        one, other = over.value(numbers[0]), under.value(numbers[1])
+        return one / max(other, under.value(1)), other
 
     def most(self, design: Design, failure: float, count: int) -> float:
         what, reason = "the error of a ratio, quoted", "it depends on both sums"

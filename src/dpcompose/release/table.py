@@ -606,16 +606,7 @@ def table(
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
-    found = Table(
-        made.label,
-        units,
-        bounds,
-        columns_of(made.data),
-        data=made.data,
-        base=made.base,
-        relation=made.relation,
-        source=made.identity,
-    )
+    found = Table(unit=units, bounds=bounds, columns=columns_of(made.data), **vars(made))
     for each in found.unit:
         if not found.column(each).identifies:
             raise DomainError(

@@ -173,7 +173,7 @@ def counted(
     sampling: Sampling,
 ) -> Query:
     """Count the rows that `bounded` keeps of each unit in each group, as the column `rows`, without
-    numbering rows.
+    numbering rows; `bounds.rows` is at most FEW.
 
     In an order by groups, the rows of a unit in one group are those from a to b - 1, of n.
     `Sampling` keeps row i if (most i + h) mod n < most, that is, if floor((most i + h) / n) exceeds
@@ -181,9 +181,6 @@ def counted(
     these rows.
     """
     bounds, engine = table.bounds, table.engine
-    if bounds.rows > FEW:
-        within = bounded(table, rows, units, keys, cells=cells, sampling=sampling)
-        return within.group([*units, *keys], rows="COUNT(*)")
     pairs = rows.group([*units, *keys], rows="COUNT(*)")
     of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
     if of_groups:

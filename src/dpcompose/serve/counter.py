@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Annotated, Any, cast
 
 from dpcompose import release
@@ -63,6 +63,7 @@ class Desk:
         after: Seconds from the charge to the answer.
         limit: Seconds from the charge in which the rows have to be read.
         memory: Gigabytes for reading them.
+        days: For which an answer is stored; after them its key is spent.
         closed: Why nothing is read any more, until a keeper has looked; empty while it is.
         turn: Of whoever asks, until the answer leaves.
         quoting: Of whoever is told a price: by tables of the same columns without rows.
@@ -73,6 +74,7 @@ class Desk:
     after: float = 1.0
     limit: float = 20.0
     memory: float = release.Worker.memory
+    days: float = math.inf
     closed: str = ""
     turn: Lock = field(default_factory=Lock)
     quoting: Lock = field(default_factory=Lock)
@@ -87,9 +89,9 @@ class Desk:
             self.shut("the service ended before an answer was stored: its keeper must look")
         self.delete_unstored()
         self.start()
-        self.blank: Mapping[str, Any] = self.catalog.without_rows(
-            self.catalog.described, self.catalog.public
-        )
+        public = {name: each.opened() for name, each in self.catalog.public.items()}
+        self.public: Mapping[str, release.PublicTable] = public
+        self.blank: Mapping[str, Any] = self.catalog.without_rows(self.catalog.described, public)
 
     @property
     def scope(self) -> str:
@@ -128,9 +130,11 @@ class Desk:
         return self.closed or str(fact or "").strip('"')
 
     def delete_unstored(self) -> None:
-        """Delete draws that were not stored whole: nobody was told them, and nobody will be."""
-        for each in self.answers.glob("*.partial"):
-            each.unlink(missing_ok=True)
+        """Delete answers that are too old, and draws that were not stored whole: nobody was told them, and nobody will be."""
+        for each in self.answers.iterdir():
+            old = each.suffix == ".json" and each.stat().st_mtime < time() - 86400 * self.days
+            if old or each.suffix == ".partial":
+                each.unlink(missing_ok=True)
 
     def leave(self, charged: float, *, failed: bool) -> None:
         """Wait for the moment at which the answer to a charge leaves."""
@@ -229,6 +233,7 @@ _NUMBERS = {
     "after": number(most=600).read,
     "limit": number(most=600).read,
     "memory": number(most=4096).read,
+    "days": number(most=36_600).read,
 }
 
 
@@ -269,11 +274,13 @@ def _spend(name: str, value: Any) -> Any:
 
 
 def _statement(name: str, value: Any) -> str:
+    """A statement without a final semicolon, with which it would be another request."""
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
         raise DomainError(
             name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
         )
-    return value
+    whole = value.rstrip()
+    return whole.rstrip("; \t\r\n") if whole.endswith(";") else value
 
 
 Statement = Annotated[str | None, Field({"type": "string", "maxLength": MOST_LETTERS}, _statement)]
@@ -286,14 +293,40 @@ TableName = Annotated[str, line("The name of a table in the catalog of the scope
 Error = Annotated[float | None, number(most=1e15)]
 
 
+def served(service: Service, who: Identity) -> list[str]:
+    """The scopes with tables that an identity may ask."""
+    return [each for each in _desks(service) if who.role is Role.ANALYST and who.covers(each)]
+
+
+def _desks(service: Service) -> Mapping[str, Desk]:
+    return {} if service.counter is None else service.counter.desks
+
+
+def bars(columns: Sequence[Answer]) -> list[tuple[str, list[float]]]:
+    """The rows of an answer as a chart: their names; then in percent of its width 0, the number, and its two ends."""
+    number = next((each for each in columns if "low" in each), None)
+    if number is None or None in (*number["low"], *number["high"]):
+        return []
+    least, most = min(0, *number["low"]), max(0, *number["high"])
+    names = zip(*(each["cells"] for each in columns if "low" not in each), strict=True)
+    texts = (["NULL" if cell is None else str(cell) for cell in each] for each in names)
+    titles = [f"{number['name']}: {', '.join(each)}" for each in texts]
+    rows = zip(*(number[part] for part in ("cells", "low", "high")), strict=True)
+    places = [[100 * (each - least) / (most - least or 1) for each in (0, *row)] for row in rows]
+    return list(zip(titles or [number["name"]], places, strict=True))
+
+
 @route("GET", *Role)
 def tables(service: Service, who: Identity, scope: str) -> Answer:
-    """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from rows."""
+    """The tables that can be asked here: columns, unit, bounds and ranges, nothing that comes from private rows."""
     desk = _desk(service, scope)
     session = _session(Payer(service, who, desk, {}), next(iter(desk.blank.values())))
     whole = {name: str(amount) for name, amount in session.percent("100%").items()}
     return {
         "tables": desk.catalog.described,
+        "public": {
+            name: {"kinds": own.kinds, "digest": own.digest} for name, own in desk.public.items()
+        },
         "budget": whole,
         "closed": desk.reason(),
     }
@@ -371,7 +404,7 @@ def reopen(service: Service, who: Identity, scope: str) -> Answer:
 
 
 def _desk(service: Service, scope: str) -> Desk:
-    desks: Mapping[str, Desk] = {} if service.counter is None else service.counter.desks
+    desks = _desks(service)
     if scope not in desks:
         raise UnsupportedError(
             f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"

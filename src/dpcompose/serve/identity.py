@@ -70,6 +70,7 @@ PAGES = {
     name: Permission(method, path, None, scoped=False)
     for name, method, path in (
         ("page", "GET", "/"),
+        ("page_ask", "GET", "/ask"),
         ("page_people", "GET", "/people"),
         ("page_log", "GET", "/log"),
         ("page_proofs", "GET", "/proofs"),

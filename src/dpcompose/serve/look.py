@@ -124,7 +124,7 @@ def tops_of(moment: Moment, who: Identity, at: str) -> list[str]:
 
 
 LONGEST_LIST, MOST_PEOPLE, MOST_WEEKS = 50, 200, 12
-NAMES = {"/": "Budget", "/people": "People", "/log": "Log", "/proofs": "Proofs"}
+NAMES = {"/": "Budget", "/ask": "Ask", "/people": "People", "/log": "Log", "/proofs": "Proofs"}
 """Pages, by path."""
 CLOSED = ("/people", "/proofs")
 """Those that an analyst may not see."""
@@ -141,12 +141,14 @@ class Look:
         moment: Of its ledger.
         who: Who looks.
         query: What was typed into the page, empty where nothing was.
+        asks: Whether there are tables that this person may ask.
     """
 
     service: Service
     moment: Moment
     who: Identity
     query: Mapping[str, str]
+    asks: bool = False
 
     @cached_property
     def tops(self) -> list[str]:
@@ -345,8 +347,20 @@ class Look:
     @property
     def pages(self) -> list[tuple[str, str]]:
         """The pages that this person may see, with their names."""
-        is_analyst = self.who.role is Role.ANALYST
-        return [each for each in NAMES.items() if not (is_analyst and each[0] in CLOSED)]
+        closed = {
+            *(CLOSED if self.who.role is Role.ANALYST else ()),
+            *(() if self.asks else ("/ask",)),
+        }
+        return [each for each in NAMES.items() if each[0] not in closed]
+
+    @property
+    def statements(self) -> list[tuple[str, ...]]:
+        """The statements among the charges of the window: when, which, and what each cost."""
+        noted = [(each, each.description.get("note", {})) for each in self.granted]
+        asked = [
+            (when(each.time), note["sql"], _amounts(each)) for each, note in noted if "sql" in note
+        ]
+        return asked[:LONGEST_LIST]
 
     @cached_property
     def fits(self) -> list[dict[str, str]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import logging
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
 from hmac import compare_digest
 from importlib.resources import files
+from io import StringIO
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from starlette.exceptions import HTTPException
@@ -23,6 +25,7 @@ from dpcompose.errors import DomainError, DPComposeError, StoreError
 from dpcompose.ledger import root_of
 from dpcompose.notebook import written
 from dpcompose.report import at_least, at_most
+from dpcompose.serve.counter import bars, served
 from dpcompose.serve.gate import Gate, body_of, caller_of
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.look import CLOSED, NAMES, SEARCHED, Look, when
@@ -52,9 +55,20 @@ def _environment() -> Environment:
         loader=DictLoader(pages), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     own: dict[str, Any] = {"query": _query, "when": when, "written": written}
-    own |= {"at_least": at_least, "at_most": at_most}
+    own |= {"at_least": at_least, "at_most": at_most, "bars": bars, "csv": _csv}
     made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
     return made
+
+
+def _csv(columns: Sequence[Answer]) -> str:
+    """An answer as a link to its CSV file."""
+    text = StringIO()
+    rows = [
+        [each["name"] for each in columns],
+        *zip(*(each["cells"] for each in columns), strict=True),
+    ]
+    csv.writer(text).writerows(rows)
+    return f"data:text/csv;charset=utf-8,{quote(text.getvalue())}"
 
 
 def _query(named: Mapping[str, object], path: str = "/") -> str:
@@ -73,7 +87,8 @@ def page_for(
     path: str,
     query: Mapping[str, str],
     form: str = "",
-    outcome: Mapping[str, str] | None = None,
+    outcome: Mapping[str, Any] | None = None,
+    desk: Mapping[str, Any] | None = None,
 ) -> str:
     """A page of the dashboard for an identity, with the answer to the query in its URL.
 
@@ -84,10 +99,11 @@ def page_for(
         query: The fields of the URL.
         form: What proves that a form came from this page.
         outcome: What became of a form that was sent.
+        desk: The scopes with tables that this person may ask; on the page Ask also the tables of one of them.
     """
     typed = {name: query.get(name, "")[:4096] for name in _TYPED}
     with service.ledger.moment() as moment:
-        found = Look(service, moment, who, typed)
+        found = Look(service, moment, who, typed, bool(desk))
         return (
             _environment()
             .get_template(f"{TEMPLATES[path]}.html")
@@ -95,6 +111,7 @@ def page_for(
                 who=who,
                 form=form,
                 said=outcome or {},
+                desk=desk,
                 asked=typed,
                 here=_query(typed, path),
                 at_page=path,
@@ -109,6 +126,7 @@ def page_for(
 _log = logging.getLogger("dpcompose.serve")
 COOKIE = "dpcompose"
 MOST_WATCHERS, MOST_OF_EACH = 500, 20
+_STATED = ("table", "sql", "spend", "error")
 ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "open": (("epsilon", "delta"), "{scope} is open."),
     "invite": (
@@ -118,6 +136,8 @@ ACTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "revoke": (("name",), "The tokens of {name} in {scope} are revoked."),
     "request": (("mechanism", "key", "reason"), "A keeper is asked."),
     "decide": (("request", "decision"), "The request is {decision}."),
+    "quote": (_STATED, "{words}. Nothing was charged."),
+    "ask": (_STATED, "This was charged. The same statement again costs nothing."),
 }
 """The routes that a form of the page may ask, as the identity that is signed in: their fields, and what was done."""
 
@@ -148,7 +168,9 @@ class Pages:
             def page(who: Identity) -> Response:
                 if who.role is Role.ANALYST and path in CLOSED:
                     raise HTTPException(403, "this page is for keepers and auditors")
-                page = self.gate.service.read(page_for, who, path, asked, form_of(token))
+                desk = self._desk(who, path, asked.get("at", ""), str(request.base_url))
+                own = who, path, asked, form_of(token), None, desk
+                page = self.gate.service.read(page_for, *own)
                 return Response(page, media_type="text/html")
 
             return await self.gate.run(request, token, lambda who: partial(page, who))
@@ -172,13 +194,27 @@ class Pages:
             here = urlsplit(fields.get("here", ""))
             path = here.path if here.path in TEMPLATES else "/"
             asked = dict(parse_qsl(here.query))
-            page = self.gate.service.read(page_for, who, path, asked, form_of(token), said)
+            desk = self._desk(who, path, asked.get("at", ""), str(request.base_url))
+            own = who, path, asked, form_of(token), said, desk
+            page = self.gate.service.read(page_for, *own)
             return Response(page, status, media_type="text/html")
 
-        return await self.gate.run(request, token, lambda who: partial(answer, who))
+        asks = fields.get("action") == "ask"
+        return await self.gate.run(request, token, lambda who: partial(answer, who), asks=asks)
 
-    def _acted(self, who: Identity, fields: dict[str, str]) -> tuple[dict[str, str], int]:
-        action = fields.get("action", "")
+    def _desk(self, who: Identity, path: str, at: str, address: str) -> Answer:
+        """The scopes with tables that somebody may ask; on the page Ask also the tables of one of them."""
+        scopes = served(self.gate.service, who)
+        if path != "/ask":
+            return {"scopes": scopes} if scopes else {}
+        if not scopes:
+            raise HTTPException(404, "there are no tables here that you may ask")
+        scope = at if at in scopes else scopes[0]
+        shown = {"scopes": scopes, "scope": scope, "address": address}
+        return shown | self.gate.answered("tables", who, {"scope": scope})
+
+    def _acted(self, who: Identity, fields: dict[str, str]) -> tuple[dict[str, Any], int]:
+        action, said = fields.get("action", ""), {"secret": "", "sent": defaultdict(str, fields)}
         if action not in ACTIONS:
             raise HTTPException(403, "no form asks this")
         try:
@@ -186,13 +222,15 @@ class Pages:
         except StoreError:
             raise
         except DPComposeError as error:
-            return {"tone": "bad", "words": str(error), "secret": ""}, 409
+            return {**said, "tone": "bad", "words": str(error)}, 409
         except (RecursionError, OverflowError, ZeroDivisionError):
-            return {"tone": "bad", "words": "This mechanism cannot be priced.", "secret": ""}, 422
+            return {**said, "tone": "bad", "words": "This mechanism cannot be priced."}, 422
         return {
+            **said,
             "tone": "good",
-            "words": ACTIONS[action][1].format_map(defaultdict(str, fields)),
+            "words": ACTIONS[action][1].format_map(defaultdict(str, {**fields, **answer})),
             "secret": str(answer.get("token", "")),
+            "tables": answer.get("tables", []),
         }, 200
 
     async def download(self, request: Request) -> Response:
@@ -305,9 +343,16 @@ def typed(action: str, fields: dict[str, str]) -> Answer:
     found: Answer = {name: fields.get(name, "") for name in ACTIONS[action][0]}
     if action == "open":
         found = {"target": found}
-    if "days" in found:
+    # What was left empty is not stated, and an error has no price yet.
+    if action in ("quote", "ask"):
+        found = {name: text for name, text in found.items() if text}
+        if "error" in found:
+            found.pop("spend", None)
+        elif "%" not in found.get("spend", "%"):
+            found["spend"] = {"epsilon": found["spend"]}
+    for name in found.keys() & {"days", "error"}:
         try:
-            found["days"] = float(found["days"])
+            found[name] = float(found[name])
         except ValueError:
-            raise DomainError("days", found["days"], "a number") from None
+            raise DomainError(name, found[name], "a number") from None
     return {"scope": fields.get("scope", ""), **found}

@@ -8,9 +8,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpcompose.account import open_scope
+from dpcompose.adaptive import Budget, ConcentratedFilter
 from dpcompose.errors import DomainError
-from dpcompose.ledger import Receipt
-from dpcompose.release import Answer, Catalog, Question, Session
+from dpcompose.ledger import Ledger, Receipt
+from dpcompose.release import Answer, Catalog, PublicTable, Question, Session, Table
 from dpcompose.serve.client import RemoteAccount
 
 if TYPE_CHECKING:
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0
 """Seconds to wait for an answer, which leaves at a moment that the keeper chose."""
+
+
+INVENTED = 1000
+"""Made-up rows of a dummy."""
+
+
+def _described(
+    account: RemoteAccount, table: str, *, invented: int = 0
+) -> tuple[Table, Mapping[str, Fraction]]:
+    """A table as its service describes it, empty or with made-up rows, and the whole budget of the scope."""
+    served = account.tables()
+    if table not in served["tables"]:
+        raise DomainError("table", table, f"one of {', '.join(served['tables'])}")
+    joined = served["public"].items()
+    public = {name: PublicTable.without_rows(**own) for name, own in joined}
+    own = Catalog.without_rows(served["tables"], public, invented=invented)[table]
+    return own, {name: Fraction(amount) for name, amount in served["budget"].items()}
 
 
 class RemoteSession(Session):
@@ -50,13 +69,35 @@ class RemoteSession(Session):
 
         way = httpx.Client(base_url=url, timeout=PATIENCE) if client is None else client
         account = RemoteAccount(url, token, scope=scope, client=way)
-        served = account.tables()
-        if table not in served["tables"]:
-            raise DomainError("table", table, f"one of {', '.join(served['tables'])}")
-        own = Catalog.without_rows(served["tables"])[table]
+        own, whole = _described(account, table)
         super().__init__(own, account=account, actor="analyst")
-        whole = {name: Fraction(amount) for name, amount in served["budget"].items()}
         object.__setattr__(self, "whole", whole)
+
+    @staticmethod
+    def dummy(
+        url: str, token: str, *, scope: str, table: str, client: httpx.Client | None = None
+    ) -> Session:
+        """A session with made-up rows in place of the table's, in this process and for nothing.
+
+        Everything else is as the catalog has it, the budget too: a program that was tried with it asks the service by
+        another first word. The made-up rows follow from types, ranges and bounds; public tables are empty here.
+
+        Args:
+            url: Of the service.
+            token: As its keeper gave it.
+            scope: The scope whose catalog has the table.
+            table: Its name there.
+            client: Another way to the service; by default httpx.
+        """
+        account = RemoteAccount(url, token, scope=scope, client=client)
+        own, whole = _described(account, table, invented=INVENTED)
+        delta, ledger = whole.get("delta", Fraction(0)), Ledger.open("memory:")
+        if "rho" in whole:
+            filter = ConcentratedFilter(whole["rho"], delta=delta)
+        else:
+            filter = Budget(whole["epsilon"], delta)
+        open_scope(ledger, scope, filter=filter, actor="analyst")
+        return Session(own, ledger=ledger, scope=scope, actor="analyst")
 
     def batch(
         self,

@@ -20,3 +20,19 @@
   };
   new EventSource("/events").addEventListener("changed", renew);
 })();
+// Says what a statement costs while it is typed.
+(() => {
+  const form = document.querySelector("[data-quote]");
+  if (!form) return;
+  let waiting;
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      const typed = new URLSearchParams(new FormData(form));
+      typed.set("action", "quote");
+      const answer = await fetch("/act", { method: "POST", body: typed, credentials: "same-origin" });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("quote");
+      if (fresh) document.getElementById("quote").textContent = fresh.textContent;
+    }, 700);
+  });
+})();
