@@ -6,7 +6,8 @@ or with `--rare` such as have rare, large losses.
 Where the library's own answer is from a lattice, two lattices are compared, of which one has a quarter of the points
 (`two lattices`). Counted, and no violations: how many answers the lattice has (`both ends`), how many of the library's
 are more than twice as wide (`loose`), and how many of the lattice's (`coarse`). A control moves the upper ends of the
-lattice down by a thousandth of themselves, and must be caught. Exit status 1 after a violation, or where the control is not caught.
+lattice down by a thousandth of themselves, and must be caught. Exit status 1 after a violation, or where the control
+is not caught.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpcompose.loss.base import Loss
 from dpcompose.loss.lattice_plan import LEAST, UnfitError, planned, rows_of
-from dpcompose.loss.lattice_rare import Guess, Split
+from dpcompose.loss.lattice_rare import CutGuess, CutSide
 from dpcompose.loss.lattice_side import Side
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate
 
@@ -45,12 +45,12 @@ def epsilon(
         if plan is None
         else _enclosed(lambda upper: Side(plan, upper=upper).point(log_masses[upper]), math.inf)
     )
-    guess = Guess(rows)
+    guess = CutGuess(rows)
     for turn in range(2):
         if found.lower >= (1 - _WIDE) * found.upper:
             break
         x = guess.solve(log_masses[1], found.lower, min(found.upper, _FARTHEST))
-        make = partial(Split, rows, x, guess.cuts(x)[turn], points)
+        make = partial(CutSide, rows, x, guess.cuts(x)[turn], points)
         found = _within(found, _enclosed(partial(_point, make, log_masses, found), math.inf))
     return _certified(found, points)
 
@@ -68,19 +68,19 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
         if plan is None
         else _enclosed(lambda upper: float(Side(plan, upper=upper).profile(at)[0]), 1.0)
     )
-    cuts = Guess(rows).cuts(epsilon) if found.lower < (1 - _WIDE) * found.upper else ()
+    cuts = CutGuess(rows).cuts(epsilon) if found.lower < (1 - _WIDE) * found.upper else ()
     for cut in cuts:
-        make = partial(Split, rows, epsilon, cut, points)
+        make = partial(CutSide, rows, epsilon, cut, points)
         found = _within(found, _enclosed(partial(_mass, make, epsilon), 1.0))
     return _certified(found, points)
 
 
-def _mass(make: Callable[[bool], Split], epsilon: float, upper: bool) -> float:
+def _mass(make: Callable[[bool], CutSide], epsilon: float, upper: bool) -> float:
     return make(upper).mass(epsilon)
 
 
 def _point(
-    make: Callable[[bool], Split], log_masses: Sequence[float], found: Bound, upper: bool
+    make: Callable[[bool], CutSide], log_masses: Sequence[float], found: Bound, upper: bool
 ) -> float:
     return make(upper).point(log_masses[upper], found.upper if upper else found.lower)
 

@@ -92,7 +92,7 @@ class Noise:
         plain = m * (x - m / 2) if self.gaussian else m * (2 * x - 1)
         return plain if self.rate == 1 else log_mixed(plain, self.rate)
 
-    def place(self, loss: Reals) -> Reals:
+    def location(self, loss: Reals) -> Reals:
         """About where the loss is so large."""
         plain = loss
         if self.rate < 1:

@@ -34,7 +34,7 @@ class UnfitError(Exception):
     """The lattice has no answer."""
 
 
-class Row(NamedTuple):
+class Rounds(NamedTuple):
     """Rounds of one noise: as large as it may be, and as small; cells hold all but e^log_tail at either end.
 
     Outcomes above the place `cut` are left out.
@@ -47,12 +47,12 @@ class Row(NamedTuple):
     coarse: Coarse
     cut: float = math.inf
 
-    def up_to(self, loss: float) -> Row:
+    def up_to(self, loss: float) -> Rounds:
         """The rounds without losses above that one; those in the other order, whose losses are small, with all."""
         if not self.above.remove or float(self.coarse.loss.max()) <= loss:
             return self
         return self._replace(
-            coarse=self.coarse.up_to(loss), cut=float(self.above.place(np.array([loss]))[0])
+            coarse=self.coarse.up_to(loss), cut=float(self.above.location(np.array([loss]))[0])
         )
 
 
@@ -64,20 +64,20 @@ def fits(group: Sequence[tuple[Loss, int]]) -> bool:
     return all(noise is not None and noise.scale <= _STEEPEST for noise in noises)
 
 
-def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Row]:
+def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Rounds]:
     """The rounds of a sum, about whose tail of mass e^log_mass is asked."""
-    found: list[Row] = []
+    found: list[Rounds] = []
     for loss, times in group:
         noise = loss.additive_noise
         assert noise is not None
         tail = log_mass - DEPTH - math.log(times)
         above, below = noise.moved(1), noise.moved(-1)
-        found.append(Row(above, below, times, tail, Coarse(above, tail)))
+        found.append(Rounds(above, below, times, tail, Coarse(above, tail)))
     return found
 
 
 @dataclass(frozen=True)
-class Plan:
+class LatticePlan:
     """Where the sum is tilted, and the lattice that holds it.
 
     Args:
@@ -89,7 +89,7 @@ class Plan:
         points: How many points a lattice has.
     """
 
-    rows: list[Row]
+    rows: list[Rounds]
     order: float
     ends: tuple[float, float]
     point: float
@@ -109,7 +109,7 @@ class Plan:
         finer = 2.0 ** self.levels(widest, step)
         return span / max(math.floor(span / step * finer), 1) * finer
 
-    def reach(self, row: Row) -> tuple[float, float]:
+    def reach(self, row: Rounds) -> tuple[float, float]:
         """Where one round has nearly all of its tilted mass."""
         log_m, _, variance = (float(each[0]) for each in row.coarse.moments(np.array([self.order])))
         if not (variance > 0 and math.isfinite(log_m)):
@@ -121,7 +121,7 @@ class Plan:
             raise UnfitError
         return low, high
 
-    def levels(self, row: Row, step: float) -> int:
+    def levels(self, row: Rounds, step: float) -> int:
         """How often the lattice of a round is halved from that of the sum."""
         low, high = self.reach(row)
         deviation = math.sqrt(float(row.coarse.moments(np.array([self.order]))[2, 0]))
@@ -129,7 +129,7 @@ class Plan:
         return max(0, math.floor(math.log2(finer)))
 
 
-def total(rows: Sequence[Row], orders: Reals) -> Reals:
+def total(rows: Sequence[Rounds], orders: Reals) -> Reals:
     """K of the sum and its first two derivatives, shape (3, n)."""
     found: Reals = np.sum([row.times * row.coarse.moments(orders) for row in rows], axis=0)
     return found
@@ -140,7 +140,9 @@ def _spaced(low: float, high: float, count: int) -> Reals:
     return low * (high / low) ** np.linspace(0.0, 1.0, count)
 
 
-def planned(rows: list[Row], log_mass: float, value: float | None, points: int) -> Plan | None:
+def planned(
+    rows: list[Rounds], log_mass: float, value: float | None, points: int
+) -> LatticePlan | None:
     """The plan for epsilon at e^log_mass, or for delta at `value`; None if the moments are beyond floats."""
     rough = math.sqrt(float(total(rows, np.zeros(1))[2, 0]))
     if not 1e-150 < rough < math.inf:
@@ -169,7 +171,7 @@ def planned(rows: list[Row], log_mass: float, value: float | None, points: int) 
     if not low < high < math.inf:
         return None
     point, mass = (found, log_mass) if value is None else (value, min(found, 0.0))
-    return Plan(rows, order, (low, high), point, mass, points)
+    return LatticePlan(rows, order, (low, high), point, mass, points)
 
 
 def smallest(numbers: Reals) -> float:

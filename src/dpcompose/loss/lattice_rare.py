@@ -6,7 +6,7 @@ over how many of them are above their cuts:
   one            k times the integral of P_f(dl) h(e^(x - l)), h the profile of k - 1 rounds of (P_b, Q_b);
   two or more    at least 0, at most their probability, at most half the square of the sum of all k P_f.
 As h is convex in e^-l, a cell of outcomes with masses p and q adds at least p h(e^x q / p), and at most what its ends add
-if they share p and q. Far to the left h is at least P_b - e^y Q_b and rises by no more than e^y falls, since Q_b <= 1.
+if they share p and q. LargeLoss to the left h is at least P_b - e^y Q_b and rises by no more than e^y falls, since Q_b <= 1.
 
 One tilt serves the rounds below the cuts, which the whole may not have: there rare, large losses make every moment large.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcompose.loss.lattice_noise import Cells, Coarse
-from dpcompose.loss.lattice_plan import LEAST, Plan, Row, UnfitError, planned, total
+from dpcompose.loss.lattice_plan import LEAST, LatticePlan, Rounds, UnfitError, planned, total
 from dpcompose.loss.lattice_side import Side
 from dpcompose.numerics import Reals, U
 
@@ -40,14 +40,14 @@ _FEW = 0.01
 """The largest probability of a loss above its cut."""
 
 
-class Guess:
+class CutGuess:
     """About where delta lies, from rounds in few cells with a sharp cut; it decides where to cut, and bounds nothing.
 
     Args:
         rows: The rounds.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Rounds]) -> None:
         variance = sum(row.times * float(row.coarse.moments(np.zeros(1))[2, 0]) for row in rows)
         self.least = 1e-3 * math.sqrt(variance)
         self.rows = [(row.times, *_few(row.coarse)) for row in rows]
@@ -123,7 +123,7 @@ def _last(holds: Callable[[float], bool], high: float) -> float:
 
 
 @dataclass(frozen=True)
-class Far:
+class LargeLoss:
     """The outcomes of one round above its cut, and the profile of all other rounds below theirs.
 
     Args:
@@ -168,7 +168,7 @@ class Far:
         return self.times * float((self.p * np.maximum(found, 0.0)).sum())
 
 
-class Split:
+class CutSide:
     """One side of a composition with rare, large losses, from lattices near one x.
 
     Args:
@@ -180,29 +180,29 @@ class Split:
     """
 
     def __init__(
-        self, rows: Sequence[Row], x: float, level: float, points: int, upper: bool
+        self, rows: Sequence[Rounds], x: float, level: float, points: int, upper: bool
     ) -> None:
         self.upper, self.x = upper, x
         cut = [row.up_to(level) for row in rows]
         some = [row for row in cut if row.cut < math.inf]
         if not some:
             raise UnfitError
-        self.far = [self._far(row, cut, points) for row in some]
-        far = sum(each.times * float(each.p.sum()) * (1 + 1e-6) for each in self.far)
+        self.large = [self._large(row, cut, points) for row in some]
+        far = sum(each.times * float(each.p.sum()) * (1 + 1e-6) for each in self.large)
         self.beyond = 2 * sum(row.times * math.exp(row.log_tail) for row in cut)
         self.missing, self.several = far + self.beyond, far * far / 2
         if not far < _FEW:
             raise UnfitError
         self.side = Side(_planned(cut, x, points), upper=upper)
 
-    def _far(self, row: Row, rows: Sequence[Row], points: int) -> Far:
+    def _large(self, row: Rounds, rows: Sequence[Rounds], points: int) -> LargeLoss:
         """The cells above the cut of a row, ever wider ones, and the other rounds."""
         noise, end = row.above if self.upper else row.below, row.coarse.ends[1]
         first, last = (float(noise.loss(np.array([each]))[0]) for each in (row.cut, end))
         apart = math.log(max(last - first, 1e-300))
         away = np.exp(np.arange(apart - _DEEP, apart, _FINER))
         away = np.concatenate([away, self.x - first + away, self.x - first - away])
-        extra = noise.place(first + away[away > 0])
+        extra = noise.location(first + away[away > 0])
         places = np.unique(np.concatenate([[row.cut, end], row.coarse.places, extra]))
         places = places[(places >= row.cut) & (places <= end)]
         cells = noise.cells(places)
@@ -224,15 +224,15 @@ class Split:
         other = plan and Side(plan, upper=self.upper)
         p = cells.dominated * (1 + side * error)
         low, high = cells.low - moved, cells.high + moved
-        return Far(row.times, p, low, mean + side * moved, high, other)
+        return LargeLoss(row.times, p, low, mean + side * moved, high, other)
 
     def mass(self, x: float) -> float:
         """The end of delta at x."""
         none = float(self.side.profile(np.array([x]))[0])
         if self.upper:
-            one = sum(each.above(x) for each in self.far)
+            one = sum(each.above(x) for each in self.large)
             return (none + one + self.several + self.beyond) * (1 + 1e-9)
-        return (none + sum(each.below(x, self.missing) for each in self.far)) * (1 - 1e-9)
+        return (none + sum(each.below(x, self.missing) for each in self.large)) * (1 - 1e-9)
 
     def point(self, log_mass: float, end: float) -> float:
         """The end of epsilon at e^log_mass, or a worse one that is known."""
@@ -257,7 +257,7 @@ class Split:
         return proved
 
 
-def _heaviest(others: Sequence[Row], cells: Cells, x: float) -> float:
+def _heaviest(others: Sequence[Rounds], cells: Cells, x: float) -> float:
     """About the loss at which an outcome, with all others, adds most to delta(x)."""
     loss = (cells.low + cells.high) / 2
     deviation = math.sqrt(float(total(others, np.zeros(1))[2, 0]))
@@ -268,7 +268,7 @@ def _heaviest(others: Sequence[Row], cells: Cells, x: float) -> float:
     return float(loss[int(np.where(np.isnan(weight), -np.inf, weight).argmax())])
 
 
-def _planned(rows: Sequence[Row], x: float, points: int) -> Plan:
+def _planned(rows: Sequence[Rounds], x: float, points: int) -> LatticePlan:
     found = planned(list(rows), LEAST, x, points)
     if found is None:
         raise UnfitError

@@ -37,8 +37,8 @@ from dpcompose.loss.lattice_noise import Cells
 from dpcompose.loss.lattice_plan import (
     AWAY,
     DEPTH,
-    Plan,
-    Row,
+    LatticePlan,
+    Rounds,
     UnfitError,
     smallest,
 )
@@ -55,7 +55,7 @@ _SLACK = 1e-9
 _LONGEST = 8
 
 
-class Table(NamedTuple):
+class Masses(NamedTuple):
     """Tilted P masses on a lattice: mass[n] at the loss offset + (base + n) step."""
 
     mass: Reals
@@ -86,7 +86,7 @@ class Table(NamedTuple):
         return max(found, 1e-3 * self.step)
 
 
-class Grid(NamedTuple):
+class Points(NamedTuple):
     """The points of one round: offset + n step, n from first to last.
 
     Args:
@@ -139,7 +139,7 @@ class Side:
         upper: Whether it is above.
     """
 
-    def __init__(self, plan: Plan, *, upper: bool) -> None:
+    def __init__(self, plan: LatticePlan, *, upper: bool) -> None:
         self.plan, self.upper, self.order = plan, upper, plan.order
         self.spent = Spent()
         parts = [entry for row in plan.rows for entry in self._rounds(row)]
@@ -147,7 +147,7 @@ class Side:
             raise UnfitError
         self._read(*self._sum(parts, 1))
 
-    def _rounds(self, row: Row) -> list[tuple[Table, int]]:
+    def _rounds(self, row: Rounds) -> list[tuple[Masses, int]]:
         """The rounds of one noise on the lattice of the sum: tables, each so many times.
 
         Below, those whose sum is hardly wider than a step may be left out, unless some outcomes are left out: the others
@@ -168,7 +168,7 @@ class Side:
         self.spent = before
         return []
 
-    def _row(self, row: Row, *, alone: bool) -> list[tuple[Table, int]]:
+    def _row(self, row: Rounds, *, alone: bool) -> list[tuple[Masses, int]]:
         """The rounds on the lattice of the sum; `alone`: as one atom."""
         plan, spent, order = self.plan, self.spent, self.order
         log_m, _, variance = (float(each[0]) for each in row.coarse.moments(np.array([order])))
@@ -189,7 +189,7 @@ class Side:
             wanted = _NARROW * plan.step / (deviation * math.sqrt(row.times))
             stop = max(0, levels - max(0, math.floor(math.log2(max(wanted, 1.0)))))
             stop = min(levels, max(stop - 4, 0))
-        count, rest = row.times, list[tuple[Table, int]]()
+        count, rest = row.times, list[tuple[Masses, int]]()
         for _ in range(stop):
             if count > 1:
                 power = self._power(table, count)
@@ -208,8 +208,8 @@ class Side:
         return [(self._atom(self._sum(found, 1)[0] if count > 1 or rest else table), 1)]
 
     def _first(
-        self, row: Row, log_m: float, step: float, ends: tuple[float, float]
-    ) -> tuple[Table, float]:
+        self, row: Rounds, log_m: float, step: float, ends: tuple[float, float]
+    ) -> tuple[Masses, float]:
         """The table of one round, and the tilted mass that is left out."""
         spent, order, noise = self.spent, self.order, row.above if self.upper else row.below
         offset = row.coarse.heaviest(order, max(step, self.plan.step))
@@ -224,7 +224,7 @@ class Side:
         losses = losses if noise.remove else -losses[::-1]
         low, high = row.coarse.ends
         inside = noise.loss(np.array([low, high]))
-        extra = noise.place(losses[(losses > inside[0]) & (losses < inside[1])])
+        extra = noise.location(losses[(losses > inside[0]) & (losses < inside[1])])
         extra = np.append(extra[(extra > low) & (extra < high)], min(max(row.cut, low), high))
         places = np.unique(np.concatenate([row.coarse.places, extra]))
         cells = noise.cells(places)[noise.under(places, row.cut)]
@@ -233,19 +233,19 @@ class Side:
         largest = max(abs(ends[0]), abs(ends[1])) + step
         moved = 2 * U * rounds * largest + _SLACK * step
         make = self._above if self.upper else self._below
-        table, outside, shift = make(cells, Grid(log_m, offset, step, first, last, moved))
+        table, outside, shift = make(cells, Points(log_m, offset, step, first, last, moved))
         spent.shift += row.times * shift
         spent.plain += 2 * row.times * math.exp(row.log_tail)
         return table, self._left_out(outside, log_m, row)
 
-    def _left_out(self, cells: Cells, log_m: float, row: Row) -> float:
+    def _left_out(self, cells: Cells, log_m: float, row: Rounds) -> float:
         """The tilted mass of cells that are left out; where P's own mass is next to nothing, that is."""
         log_mass = np.log(np.maximum(cells.dominated, 1e-320))
         free = log_mass < self.plan.log_mass - DEPTH - math.log(row.times) - 5
         self.spent.plain += row.times * float(cells.dominated[free].sum())
         return float(np.exp((log_mass + self.order * cells.high)[~free] - log_m).sum())
 
-    def _above(self, cells: Cells, grid: Grid) -> tuple[Table, Cells, float]:
+    def _above(self, cells: Cells, grid: Points) -> tuple[Masses, Cells, float]:
         """Every cell split between the points around it."""
         log_m, offset, step, first, last, moved = grid
         low = np.floor((cells.low - offset) / step + _SLACK)
@@ -270,9 +270,9 @@ class Side:
             at - first, minlength=count
         )
         shift = moved + _split_error(cells, together[to - first])
-        return Table(found * (1 + 2 * together * U), first, step, offset), outside, shift
+        return Masses(found * (1 + 2 * together * U), first, step, offset), outside, shift
 
-    def _below(self, cells: Cells, grid: Grid) -> tuple[Table, Cells, float]:
+    def _below(self, cells: Cells, grid: Points) -> tuple[Masses, Cells, float]:
         """The groups around every point, from the quarters between points."""
         log_m, offset, step, first, last, moved = grid
         offset = self._centered(cells, grid)
@@ -316,9 +316,9 @@ class Side:
         relative = 8 * together[place] * U * (np.abs(points_at) + step)
         shift = moved + _split_error(cells, together[place]) + 2 * float(relative.max(initial=0.0))
         rounding = (2 * near + 64) * U
-        return Table(np.maximum(own, 0.0) * (1 - rounding), first, step, offset), outside, shift
+        return Masses(np.maximum(own, 0.0) * (1 - rounding), first, step, offset), outside, shift
 
-    def _centered(self, cells: Cells, grid: Grid) -> float:
+    def _centered(self, cells: Cells, grid: Points) -> float:
         """The offset, moved to the mean loss of the outcomes next to it where these are heavy."""
         offset, width = grid.offset, grid.step / 2
         for _ in range(20):
@@ -333,7 +333,7 @@ class Side:
                 break
         return offset
 
-    def _power(self, table: Table, count: int) -> int:
+    def _power(self, table: Masses, count: int) -> int:
         """The largest power of two, at most `count`, that the lattice holds."""
         away = AWAY / table.deviation
         high, low = table.moments(away), table.moments(-away)
@@ -346,7 +346,7 @@ class Side:
             power *= 2
         return power
 
-    def _sum(self, entries: list[tuple[Table, int]], copies: int) -> tuple[Table, float]:
+    def _sum(self, entries: list[tuple[Masses, int]], copies: int) -> tuple[Masses, float]:
         """The sum of tables, each so many times, of which there will be so many copies, and each mass's error."""
         widest = max(entries, key=lambda entry: entry[1] * entry[0].deviation ** 2)
         away = AWAY / (widest[0].deviation * math.sqrt(widest[1]))
@@ -368,8 +368,8 @@ class Side:
         return table, entry
 
     def _convolved(
-        self, entries: list[tuple[Table, int]], step: float, ends: tuple[float, float]
-    ) -> tuple[Table, float]:
+        self, entries: list[tuple[Masses, int]], step: float, ends: tuple[float, float]
+    ) -> tuple[Masses, float]:
         """The circular sum over the points from one end to the other, and the error of each mass."""
         if not ends[0] < ends[1] < math.inf:
             raise UnfitError
@@ -397,9 +397,9 @@ class Side:
         mass = np.roll(np.fft.irfft(product, size), -((start - base) % size))
         if not math.isfinite(entry):
             raise UnfitError
-        return Table(np.maximum(mass, 0.0), start, step, offset), entry
+        return Masses(np.maximum(mass, 0.0), start, step, offset), entry
 
-    def _doubled(self, table: Table, copies: int) -> Table:
+    def _doubled(self, table: Masses, copies: int) -> Masses:
         """The table on a lattice of twice the step."""
         mass, base, step, order = table.mass, table.base, table.step, self.order
         if base % 2:
@@ -413,7 +413,7 @@ class Side:
             even[1:] += odd * ((1 - share) * math.exp(order * step))
             growth = math.log(float(even.sum()) / float(mass.sum()))
             self.spent.log_growth += copies * max(growth + 64 * U, 0.0)
-            return Table(even * (1 + 16 * U), base // 2, 2 * step, table.offset)
+            return Masses(even * (1 + 16 * U), base // 2, 2 * step, table.offset)
         between = (odd * math.exp(-(order + 1) * step))[:, None]
         excess = (odd * (math.exp(-order * step) * -math.expm1(-step)))[:, None]
         middle, found, offset = -(base // 2), np.zeros(len(even)), table.offset
@@ -441,9 +441,9 @@ class Side:
             found[middle:] += right.below(2 * step, order)
         else:
             found = Groups(even, between, excess).below(2 * step, order)
-        return Table(found * (1 - 64 * U), base // 2, 2 * step, offset)
+        return Masses(found * (1 - 64 * U), base // 2, 2 * step, offset)
 
-    def _atom(self, table: Table) -> Table:
+    def _atom(self, table: Masses) -> Masses:
         """One atom with the masses of P and Q of the whole table."""
         losses, order = table.losses, self.order
         at = float(losses[int(table.mass.argmax())])
@@ -464,9 +464,9 @@ class Side:
             else at + math.log1p(inner * (1 - rounding) / q)
         )
         mass = p * math.exp(order * (loss - at)) * (1 - 2 * rounding)
-        return Table(np.array([mass]), 0, self.plan.step, loss)
+        return Masses(np.array([mass]), 0, self.plan.step, loss)
 
-    def _read(self, table: Table, entry: float) -> None:
+    def _read(self, table: Masses, entry: float) -> None:
         """log of delta at the points around the answer."""
         plan, spent, order = self.plan, self.spent, self.order
         losses, step = table.losses, table.step

@@ -219,7 +219,7 @@ class Product:
         return (
             answer
             if rows is None
-            else rare.delta(rows, epsilon, answer, tolerance=tolerance, rest=self._rest)
+            else rare.delta(rows, epsilon, answer, tolerance=tolerance, beside=self._beside)
         )
 
     def _with_infinite(self, reading: LineReading) -> Bound:
@@ -279,7 +279,7 @@ class Product:
         rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
         if rows is None:
             return answer
-        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, rest=self._rest)
+        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, beside=self._beside)
 
     def _within_extremes(self, reading: LineReading) -> Bound:
         """Epsilon from a reading: no smaller than 0, and no larger than the largest loss."""
@@ -328,14 +328,14 @@ class Product:
         )
 
     @cached_property
-    def _rest(self) -> rare.Rest | None:
+    def _beside(self) -> rare.OtherLosses | None:
         """The sum of the other losses, in both orders; None if there is none."""
         if not self._others:
             return None
         turned = [(loss.reverse or loss, times) for loss, times in self._others]
         pools = [pool for family, pool in self._pools.items() if family is not SampledGaussianLoss]
         terms = [term for pool in pools for term in pool.terms]
-        return rare.Rest(TransformSum(tuple(terms)), Product(tuple(turned)).transform)
+        return rare.OtherLosses(TransformSum(tuple(terms)), Product(tuple(turned)).transform)
 
     def _near_the_top(self, epsilon: float) -> bool:
         """Whether the largest value, which takes a look at every loss, may matter."""

@@ -40,11 +40,11 @@ Rows = Sequence[tuple[SampledGaussianLoss, int]]
 Mask = NDArray[np.bool_]
 
 
-class Rest(NamedTuple):
+class OtherLosses(NamedTuple):
     """The sum of finite losses that stand beside the rows: in the same order as they, and in the other."""
 
-    same: Transform
-    turned: Transform
+    forward: Transform
+    backward: Transform
 
 
 class Plan(NamedTuple):
@@ -86,8 +86,8 @@ def _width(loss: SampledGaussianLoss, order: float, sampled_weight: float) -> fl
 class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
-    def __init__(self, rows: Rows, rest: Rest | None = None) -> None:
-        self.rest = rest
+    def __init__(self, rows: Rows, beside: OtherLosses | None = None) -> None:
+        self.beside = beside
         self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
         self.rows: list[tuple[SampledGaussianLoss, int, Reals, Reals, Reals, Reals]] = []
         for loss, times in rows:
@@ -120,8 +120,8 @@ class Guess:
     def _level(self, x: float, orders: Reals, below_cuts: Sequence[Mask]) -> Reals:
         """log of the moment of every order times e^(-order x), of the chosen points of each row."""
         level = -orders * x
-        if self.rest is not None:
-            level = level + self.rest.same.curve(orders).log_m
+        if self.beside is not None:
+            level = level + self.beside.forward.curve(orders).log_m
         for (_, times, _, weight, ratio, rise), below in zip(self.rows, below_cuts, strict=True):
             exponent, linear = (orders[:, None] + 1) * ratio[below], orders[:, None] + 1
             excess = np.expm1(np.minimum(exponent, 700.0)) - linear * rise[below]
@@ -179,12 +179,12 @@ class Split:
     Args:
         rows: The losses, the record removed, with their counts.
         plan: How to cut them.
-        rest: All other losses, if there are any.
+        beside: All other losses, if there are any.
     """
 
     rows: Rows
     plan: Plan
-    rest: Rest | None = None
+    beside: OtherLosses | None = None
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
@@ -249,12 +249,12 @@ class Split:
             found: Transform = JumpSum(self.cuts, pieces, below, 1.0, self.mass)
         else:
             found = BelowSum(self.cuts)
-        return self._read(self._with_rest(found), self.plan.x)
+        return self._read(self._with_others(found), self.plan.x)
 
-    def _with_rest(self, transform: Transform, *, turned: bool = False) -> Transform:
-        if self.rest is None:
+    def _with_others(self, transform: Transform, *, backward: bool = False) -> Transform:
+        if self.beside is None:
             return transform
-        return TransformSum((transform, self.rest.turned if turned else self.rest.same))
+        return TransformSum((transform, self.beside.backward if backward else self.beside.forward))
 
     def _read(self, transform: Transform, x: float) -> LineReading:
         return value_at(transform, x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
@@ -276,7 +276,7 @@ class Split:
         """At least what all small losses together add to delta from x on, by the best of a few moments."""
         if self.plan.bottom <= 0:
             return 0.0
-        small = self._with_rest(BelowSum(tuple(replace(cut, at=cut.low) for cut in self.cuts)))
+        small = self._with_others(BelowSum(tuple(replace(cut, at=cut.low) for cut in self.cuts)))
         least = 0.0
         for factor in 0.8 * 1.25 ** np.arange(13):
             order = shortened(self.plan.order * float(factor), bits=24)
@@ -320,7 +320,7 @@ class Split:
         """g' at -x, divided by Q_far; None where the far part does not matter."""
         if self.excess.upper + self.without.upper <= self.plan.least or not self.without.upper > 0:
             return None
-        return self._read(self._with_rest(self._jumps, turned=True), -self.plan.x)
+        return self._read(self._with_others(self._jumps, backward=True), -self.plan.x)
 
     @cached_property
     def _jumps(self) -> JumpSum:
@@ -341,7 +341,7 @@ class Split:
     def _moments(self) -> list[tuple[float, float]]:
         """A few moments of the measure of `others`: orders, and upper bounds on their logarithms."""
         orders = (self.plan.order * 4.0 ** np.arange(-1, 5)).tolist()
-        jumps = self._with_rest(self._jumps, turned=True)
+        jumps = self._with_others(self._jumps, backward=True)
         return [(order, jumps.moment_bound(order)) for order in orders]
 
     def bracket(self, x: float) -> Bound:
@@ -439,16 +439,16 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
 
 
 def delta(
-    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, rest: Rest | None = None
+    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, beside: OtherLosses | None = None
 ) -> Bound:
-    """delta(x), at most as wide as what is known of it; `rest` as in `Split`."""
-    guess = Guess(rows, rest)
+    """delta(x), at most as wide as what is known of it; `beside` as in `Split`."""
+    guess = Guess(rows, beside)
     start = guess.plan(x, max(enclosure.lower, 1e-4 * enclosure.upper, 1e-280) * 1e-13, tolerance)
 
     def read(split: Split, enclosure: Bound, x: float) -> tuple[Bound, float]:
         return _narrower(enclosure, split.bracket(x), split), x
 
-    return _searched(guess, Split(rows, start, rest), enclosure, read, tolerance)
+    return _searched(guess, Split(rows, start, beside), enclosure, read, tolerance)
 
 
 def epsilon(
@@ -458,7 +458,7 @@ def epsilon(
     enclosure: Bound,
     *,
     tolerance: float,
-    rest: Rest | None = None,
+    beside: OtherLosses | None = None,
 ) -> Bound:
     """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
 
@@ -468,9 +468,9 @@ def epsilon(
         most: The largest.
         known: An enclosure of x.
         tolerance: The wanted relative width.
-        rest: As in `Split`.
+        beside: As in `Split`.
     """
-    guess = Guess(rows, rest)
+    guess = Guess(rows, beside)
     x = guess.solve(math.log(least), max(enclosure.lower, 0.0), min(enclosure.upper, FARTHEST))
     _, order = guess.at(x)
     start = guess.plan(
@@ -486,7 +486,7 @@ def epsilon(
             enclosure = _narrower(enclosure, narrower, split)
         return enclosure, x
 
-    return _searched(guess, Split(rows, start, rest), enclosure, read, 10 * tolerance)
+    return _searched(guess, Split(rows, start, beside), enclosure, read, 10 * tolerance)
 
 
 @np.errstate(
