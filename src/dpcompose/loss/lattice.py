@@ -80,9 +80,9 @@ def _mass(make: Callable[[bool], CutSide], epsilon: float, upper: bool) -> float
 
 
 def _point(
-    make: Callable[[bool], CutSide], log_masses: Sequence[float], found: Bound, upper: bool
+    make: Callable[[bool], CutSide], log_masses: Sequence[float], enclosure: Bound, upper: bool
 ) -> float:
-    return make(upper).point(log_masses[upper], found.upper if upper else found.lower)
+    return make(upper).point(log_masses[upper], enclosure.upper if upper else enclosure.lower)
 
 
 def _enclosed(read: Callable[[bool], float], most: float) -> Bound:

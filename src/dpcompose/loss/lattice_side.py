@@ -547,6 +547,6 @@ def _split_error(cells: Cells, together: NDArray[np.intp]) -> float:
     return 2 * float(relative.max(initial=0.0))
 
 
-def _power_of(found: Complexes, times: int) -> Complexes:
-    """found^times; 0 where it is 0."""
-    return np.exp(times * np.log(np.where(found == 0, 1e-300, found)))
+def _power_of(numbers: Complexes, times: int) -> Complexes:
+    """numbers^times; 0 where it is 0."""
+    return np.exp(times * np.log(np.where(numbers == 0, 1e-300, numbers)))
