@@ -100,9 +100,10 @@ def count(name: str, value: Any, *, least: int = 0, most: int | None = None) -> 
     if type(value) is int and least <= value <= highest:  # nearly always, and much faster to tell
         return value
     is_integer = not isinstance(value, bool) and isinstance(value, numbers.Integral)
-    if not (is_integer and least <= int(value) <= highest):
-        domain = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
-        raise DomainError(name, value, domain)
+    if not (is_integer and least <= int(value)):
+        raise DomainError(name, value, f"an integer >= {least}")
+    if int(value) > highest:
+        raise DomainError(name, value, f"an integer from {least} to {most}")
     return int(value)
 
 
