@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from dpcompose import Bound, Gaussian, Laplace, compose
-from dpcompose.loss import rare
+from dpcompose.loss import lattice, rare
 from dpcompose.loss.base import Loss
 from dpcompose.loss.cut_noise import BelowSum, Cuts
 from dpcompose.loss.gaussian import GaussianLoss
@@ -219,13 +219,30 @@ def test_other_losses_beside_rare_ones(
     sigma: float, rate: float, times: int, delta: float, other: Mechanism, loss: Loss
 ) -> None:
     """The split gives what one line over all losses gives, where that is good; its epsilon and its delta agree."""
-    rows, rest = [(SampledGaussianLoss(sigma, rate, remove=True), times)], loss.transform(1)
+    rows = [(SampledGaussianLoss(sigma, rate, remove=True), times)]
+    beside = rare.OtherLosses(loss.transform(1), loss.transform(1))
     line = compose(Gaussian(sigma).sampled(rate) * times, other).epsilon(delta=delta)
-    split = rare.epsilon(rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, symmetric=rest)
+    split = rare.epsilon(rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
     assert line.lower <= split.upper and split.lower <= line.upper
     assert split.width < 1e-6 * split.upper and line.width < 1e-3 * line.upper
-    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, symmetric=rest)
+    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
     assert back.lower <= delta <= back.upper * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(("scale", "share"), [(50.0, 0.5), (5.0, 0.01)])
+def test_sampled_laplace_beside_rare_ones(scale: float, share: float) -> None:
+    """Its losses differ in the two orders; a lattice, and lines over all losses, agree."""
+    rows = [(SampledGaussianLoss(1.0, 1e-4, remove=True), 5000)]
+    one, other = (LaplaceLoss(1 / scale).sampled(share, remove=side) for side in (True, False))
+    assert isinstance(one, Loss) and one.in_other_order == other
+    beside = rare.OtherLosses(one.transform(3), other.transform(3))
+    split = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
+    grid = lattice.epsilon([*rows, (one, 3)], 1e-6, 1e-6)
+    assert grid.lower <= split.upper and split.lower <= grid.upper
+    assert split.width < 1e-6 * split.upper and grid.width < 0.02 * grid.upper
+    swapped = rare.OtherLosses(beside.backward, beside.forward)
+    wrong = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, beside=swapped)
+    assert wrong.lower > split.upper or wrong.upper < split.lower, "a control that cannot fail"
 
 
 def test_rare_losses_beside_a_gaussian_have_an_answer() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcompose.contour import saddle
 from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative_value
-from dpcompose.contour.quadrature import draw, draw_on, placement_of
+from dpcompose.contour.quadrature import draw, draw_closely, draw_on, placement_of
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Transform
 from dpcompose.values import up
@@ -74,7 +74,7 @@ def value_at(
         most_nodes=min(_most_nodes(tolerance), most_nodes),
         chart=chart,
     )
-    contour = draw(transform, placement, most_gap=loosest)
+    contour = draw_closely(transform, placement, loosest)
     if contour is None:
         return LineReading(0.0, _one_moment(transform, x, order), chart=chart)
     bracket = contour.bracket(x)
@@ -186,7 +186,7 @@ def upper_at(
         two_sided=False,
         chart=chart,
     )
-    contour = draw(transform, placement, most_gap=max(loosest, 1e-2))
+    contour = draw_closely(transform, placement, max(loosest, 1e-2))
     return _one_moment(transform, x, order) if contour is None else contour.bracket(x).upper
 
 
@@ -237,7 +237,7 @@ def point_of(
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             break  # the moments overflow
         gap = loosest * max(order * abs(x), 1.0)
-        contour = draw(transform, placement, most_gap=gap)
+        contour = draw_closely(transform, placement, gap)
         if contour is None:
             return best
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
@@ -294,9 +294,7 @@ def _lower_end(
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             continue
-        contour = draw(transform, placement)
-        assert contour is not None
-        _, reading = _on_contour(contour, masses, x, transform, tolerance)
+        _, reading = _on_contour(draw(transform, placement), masses, x, transform, tolerance)
         if reading is not None and reading.lower > -math.inf:
             return _narrower(best, reading)
     return best

@@ -235,20 +235,26 @@ _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
 _FEW = 64
 
 
-def draw(
-    transform: Transform, placement: Placement, *, most_gap: float = math.inf
-) -> Contour | None:
+def draw(transform: Transform, placement: Placement) -> Contour:
     """Return the cheapest contour that certifies the hockey-stick divergence g close to the
     placement's x to about its tolerance.
-
-    None if that would be a smoothed contour whose smoothing adds more than the share `most_gap` to g.
     """
-    for rule in _RULES:
-        if rule is mollified and _mollifier(placement).gap > most_gap * placement.height:
-            return None
-        if (found := rule(transform, placement)) is not None:
-            return found
-    return None
+    return _unsmoothed(transform, placement) or mollified(transform, placement)
+
+
+def draw_closely(transform: Transform, placement: Placement, most_gap: float) -> Contour | None:
+    """Return what `draw` returns; None if that would be a smoothed contour whose smoothing adds more
+    than the share `most_gap` to g.
+    """
+    contour = _unsmoothed(transform, placement)
+    if contour is None and _mollifier(placement).gap <= most_gap * placement.height:
+        contour = mollified(transform, placement)
+    return contour
+
+
+def _unsmoothed(transform: Transform, placement: Placement) -> Contour | None:
+    found = (rule(transform, placement) for rule in (periodic, direct, direct_farther))
+    return next((contour for contour in found if contour is not None), None)
 
 
 def periodic(transform: Transform, placement: Placement) -> Contour | None:
@@ -546,6 +552,3 @@ def draw_on(transform: Transform, contour: Contour) -> Contour | None:
         outer=(),
         maximum=transform.maximum,
     )
-
-
-_RULES = (periodic, direct, direct_farther, mollified)

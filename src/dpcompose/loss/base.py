@@ -100,7 +100,7 @@ class Loss:
         return type(self).profile is not Loss.profile
 
     @property
-    def reverse(self) -> Loss | None:
+    def in_other_order(self) -> Loss | None:
         """The loss of the same pair in the other order; None if it is not known."""
         return self if self.alike else None
 

@@ -61,7 +61,7 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
     rough = planned(rows_of(group, LEAST), LEAST, epsilon, points)
     if rough is None:
         return _certified(Bound(0.0, 1.0), points)
-    rows, at = rows_of(group, rough.log_mass - 5), np.array([epsilon])
+    rows, at = rows_of(group, max(rough.log_mass - 5, LEAST)), np.array([epsilon])
     plan = planned(rows, rough.log_mass, epsilon, points)
     found = (
         Bound(0.0, 1.0)

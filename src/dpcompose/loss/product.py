@@ -313,7 +313,7 @@ class Product:
             for loss, times in self.reduced
             if isinstance(loss, SampledGaussianLoss) and loss.remove
         ]
-        known = all(loss.finite() and loss.reverse is not None for loss, _ in self._others)
+        known = all(loss.finite() and loss.in_other_order is not None for loss, _ in self._others)
         return (
             rows if rows and known and len(rows) + len(self._others) == len(self.reduced) else None
         )
@@ -332,10 +332,10 @@ class Product:
         """The sum of the other losses, in both orders; None if there is none."""
         if not self._others:
             return None
-        turned = [(loss.reverse or loss, times) for loss, times in self._others]
+        backward = [(loss.in_other_order or loss, times) for loss, times in self._others]
         pools = [pool for family, pool in self._pools.items() if family is not SampledGaussianLoss]
         terms = [term for pool in pools for term in pool.terms]
-        return rare.OtherLosses(TransformSum(tuple(terms)), Product(tuple(turned)).transform)
+        return rare.OtherLosses(TransformSum(tuple(terms)), Product(tuple(backward)).transform)
 
     def _near_the_top(self, epsilon: float) -> bool:
         """Whether the largest value, which takes a look at every loss, may matter."""

@@ -579,7 +579,7 @@ class SampledLaplaceLoss(Loss):
         )
 
     @property
-    def reverse(self) -> SampledLaplaceLoss:
+    def in_other_order(self) -> SampledLaplaceLoss:
         return replace(self, remove=not self.remove)
 
     @property
