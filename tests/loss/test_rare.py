@@ -234,7 +234,7 @@ def test_sampled_laplace_beside_rare_ones(scale: float, share: float) -> None:
     """Its losses differ in the two orders; a lattice, and lines over all losses, agree."""
     rows = [(SampledGaussianLoss(1.0, 1e-4, remove=True), 5000)]
     one, other = (LaplaceLoss(1 / scale).sampled(share, remove=side) for side in (True, False))
-    assert isinstance(one, Loss) and one.in_other_order == other
+    assert isinstance(one, Loss) and isinstance(other, Loss) and one.in_other_order == other
     beside = rare.OtherLosses(one.transform(3), other.transform(3))
     split = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
     grid = lattice.epsilon([*rows, (one, 3)], 1e-6, 1e-6)
