@@ -70,7 +70,7 @@ class CutGuess:
         least above which two losses hardly matter.
         """
         log_mass, order = self.at(x)
-        orders, most = _ORDERS / max(x, self.least), _TWICE * math.exp(log_mass / 2)
+        orders, most = _ORDERS / max(x, self.least), _TWICE * math.exp(min(log_mass, 0.0) / 2)
 
         def serves(cut: float) -> bool:
             return bool(self._level(x, orders, cut).min() < log_mass + _SPARE)

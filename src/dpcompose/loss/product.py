@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from dpcompose.contour import (
     LineReading,
@@ -271,15 +271,21 @@ class Product:
         answer = self._within_extremes(self._noted(found, readings))
         if self.on_lattice and readings is not None and readings.only_lines:
             return answer
+        by_lines = answer
         if self.on_lattice and loose(answer, lattice.LOOSE):
             answer = _met(answer, lattice.epsilon(self.reduced, low, high))
             if loose(answer, POOR):
                 found = point_of(self.transform, low, high, tolerance=tolerance)
-                answer = _met(self._within_extremes(found), answer)
+                by_lines = self._within_extremes(found)
+                answer = _met(by_lines, answer)
         rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
         if rows is None:
             return answer
-        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, beside=self._beside)
+        cut = partial(rare.epsilon, rows, low, high, tolerance=tolerance, beside=self._beside)
+        narrower = cut(answer)
+        # Where the losses are cut depends on where the search begins.
+        again = answer is not by_lines and loose(narrower, POOR)
+        return _met(cut(by_lines), narrower) if again else narrower
 
     def _within_extremes(self, reading: LineReading) -> Bound:
         """Epsilon from a reading: no smaller than 0, and no larger than the largest loss."""
