@@ -207,7 +207,7 @@ def test_pages_escape_names_and_carry_their_headers(town: Town):
 
 
 def test_fuzzed_requests_find_nothing_and_controls_are_caught():
-    statuses, problems = run(1000, seed=1)  # to each of two services
+    statuses, problems = run(1200, seed=1)  # to each of two services
     assert not problems and statuses[200] > 200 and statuses[409] > 10 and statuses[403] > 100, (
         statuses,
         problems[:3],

@@ -51,8 +51,8 @@ def value_at(
     loosest: float = math.inf,
 ) -> LineReading:
     """Return bounds on the hockey-stick divergence g(x) of relative width `tolerance` if that can
-    be reached; always 0 <= lower <= g(x) <= upper <= 1. No
-    line is smoothed so much that its answer is wider than `loosest`.
+    be reached; always 0 <= lower <= g(x) <= upper <= 1. No line is smoothed so much that its answer
+    is wider than `loosest`.
     """
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)

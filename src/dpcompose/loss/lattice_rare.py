@@ -143,7 +143,7 @@ class LargeLoss:
     other: Side | None
 
     def above(self, x: float) -> float:
-        """What one loss above the cut adds to delta(x), at most."""
+        """Return an upper bound on what one loss above the cut adds to delta(x)."""
         near, far = self._above(x - self.low), self._above(x - self.high)
         share = np.expm1(self.high - self.mean) / np.expm1(self.high - self.low)
         share = np.clip(np.where(self.high > self.low, share, 0.0) * (1 - 1e-9), 0.0, 1.0)
@@ -160,7 +160,7 @@ class LargeLoss:
         return np.minimum(self.other.profile(y), left)
 
     def below(self, x: float, missing: float) -> float:
-        """The same, at least; `missing`: P's mass above the cuts of the other rounds, at most."""
+        """Return a lower bound on the same; `missing`: P's mass above the cuts of the other rounds, at most."""
         y = x - self.mean
         found = -np.expm1(np.minimum(y, 0.0)) - missing
         if self.other is not None:
