@@ -121,6 +121,27 @@ def test_rare_large_losses_are_added_one_at_a_time(
     assert there.upper < 1.1 * there.lower
 
 
+@pytest.mark.parametrize(
+    ("noise", "rate", "delta"),
+    [
+        (0.03339722702120874, 2.373284945709161e-09, 3.661969996506412e-26),
+        (0.03685905313552788, 1e-08, 2.823590701558072e-38),
+        (0.043185562910797025, 1.0207353814082728e-05, 1.1584068699999876e-69),
+    ],
+)
+def test_losses_at_which_the_other_mass_is_below_floats(
+    noise: float, rate: float, delta: float
+) -> None:
+    """P's mass there is far above delta, Q's is no float: the upper ends were below the profile in closed form."""
+    exact = Gaussian(noise).sampled(rate).epsilon(delta=delta)
+    loss = _sampled(noise, rate)
+    found = lattice.epsilon([(loss, 1)], delta, delta, points=POINTS)
+    assert found.lower <= exact.upper and exact.lower <= found.upper
+    assert lattice.delta([(loss, 1)], exact.lower).upper >= delta * (1 - 1e-9)
+    beside = compose(Gaussian(noise).sampled(rate), Gaussian(0.82) * 6).epsilon(delta=delta)
+    assert exact.lower * (1 - 1e-9) <= beside.upper
+
+
 def test_rare_large_losses_beside_other_noise() -> None:
     """Neither lines nor a plain lattice say anything; the parts alone are below, the unsampled whole is above."""
     rare, other = Gaussian(1.9).sampled(5e-6) * 3600, Laplace(17_400.0).sampled(0.004) * 72

@@ -53,6 +53,7 @@ _NEAR = 2
 _SLACK = 1e-9
 """So many steps a loss of a cell may lie beside a point."""
 _LONGEST = 8
+_TINY = 1e-290
 
 
 class Masses(NamedTuple):
@@ -255,7 +256,8 @@ class Side:
         low, high = low[kept], high[kept]
         below, above = offset + low * step - moved, offset + high * step + moved
         at, to = low.astype(np.int64), high.astype(np.int64)
-        one = low == high
+        # Where Q has next to no mass, or none that a float holds, all of P's goes to the larger loss.
+        one = (low == high) | (cells.mass < _TINY)
         share = cells.above(below) * np.exp(-below) / np.expm1(above - below)
         share = np.clip(np.where(one, cells.mass, share), 0.0, None)
         rest = np.where(one, 0.0, np.maximum(cells.mass - share, 0.0))
