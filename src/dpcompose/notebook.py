@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,12 +34,12 @@ def escaped(text: str) -> str:
     return html.escape(written(text))
 
 
-class Listed:
+class Listed(ABC):
     """A value that shows itself as a headline and rows below it: printed, and in a notebook."""
 
+    @abstractmethod
     def _in_lines(self) -> tuple[str, Sequence[str]]:
         """The headline and the rows."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         headline, rows = self._in_lines()

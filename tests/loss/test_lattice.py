@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from campaigns.lattice import run
-from dpcompose import Composition, Gaussian, Laplace, compose
+from campaigns.lattice import contradictions, run
+from dpcompose import Bound, Composition, Gaussian, Laplace, compose
 from dpcompose.guarantee import gaussian_epsilon, gaussian_profile
 from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, SampledGaussianLoss, lattice
 from dpcompose.loss.lattice_below import Groups
@@ -193,6 +193,13 @@ def test_groups_are_below_what_they_are_made_of(kinds: int, seed: int) -> None:
     assert (found <= truth * (1 + 1e-9) + 1e-13 * truth.max()).all()
     raised = _profile(np.append(below_p[1:], 0.0) + below_p, below_q, factors)
     assert (raised > truth).any(), "a control that cannot fail"
+
+
+def test_sides_that_contradict_each_other_are_seen_and_say_nothing() -> None:
+    with contradictions() as apart:
+        found = lattice._within(Bound(2.0, math.inf), Bound(0.0, 1.0))  # pyright: ignore[reportPrivateUsage]
+    assert apart == [(Bound(2.0, math.inf), Bound(0.0, 1.0))]
+    assert (found.lower, found.upper) == (0.0, math.inf)
 
 
 def test_what_a_lattice_does_not_hold() -> None:

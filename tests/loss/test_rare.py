@@ -220,12 +220,14 @@ def test_other_losses_beside_rare_ones(
 ) -> None:
     """The split gives what one line over all losses gives, where that is good; its epsilon and its delta agree."""
     rows = [(SampledGaussianLoss(sigma, rate, remove=True), times)]
-    beside = rare.OtherLosses(loss.transform(1), loss.transform(1))
+    other_losses = rare.OtherLosses(loss.transform(1), loss.transform(1))
     line = compose(Gaussian(sigma).sampled(rate) * times, other).epsilon(delta=delta)
-    split = rare.epsilon(rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
+    split = rare.epsilon(
+        rows, delta, delta, Bound(0.0, 1.0), tolerance=1e-9, other_losses=other_losses
+    )
     assert line.lower <= split.upper and split.lower <= line.upper
     assert split.width < 1e-6 * split.upper and line.width < 1e-3 * line.upper
-    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
+    back = rare.delta(rows, split.upper, Bound(0.0, 1.0), tolerance=1e-9, other_losses=other_losses)
     assert back.lower <= delta <= back.upper * (1 + 1e-5)
 
 
@@ -235,13 +237,15 @@ def test_sampled_laplace_beside_rare_ones(scale: float, share: float) -> None:
     rows = [(SampledGaussianLoss(1.0, 1e-4, remove=True), 5000)]
     one, other = (LaplaceLoss(1 / scale).sampled(share, remove=side) for side in (True, False))
     assert isinstance(one, Loss) and isinstance(other, Loss) and one.in_other_order == other
-    beside = rare.OtherLosses(one.transform(3), other.transform(3))
-    split = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, beside=beside)
+    other_losses = rare.OtherLosses(one.transform(3), other.transform(3))
+    split = rare.epsilon(
+        rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, other_losses=other_losses
+    )
     grid = lattice.epsilon([*rows, (one, 3)], 1e-6, 1e-6)
     assert grid.lower <= split.upper and split.lower <= grid.upper
     assert split.width < 1e-6 * split.upper and grid.width < 0.02 * grid.upper
-    swapped = rare.OtherLosses(beside.backward, beside.forward)
-    wrong = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, beside=swapped)
+    swapped = rare.OtherLosses(other_losses.backward, other_losses.forward)
+    wrong = rare.epsilon(rows, 1e-6, 1e-6, Bound(0.0, 1.0), tolerance=1e-9, other_losses=swapped)
     assert wrong.lower > split.upper or wrong.upper < split.lower, "a control that cannot fail"
 
 

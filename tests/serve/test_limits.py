@@ -411,3 +411,23 @@ def test_an_issuer_that_answers_in_drops_is_given_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(issuer, "LONGEST", 0.1, raising=False)
     with pytest.raises(ValueError, match="too long"):
         issuer._get("https://login.example")
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_a_body_that_looks_like_a_head_is_no_head(pieces: int) -> None:
+    """The head of an answer waits for what follows it: it was lost where that looked like another head."""
+    part = b"HTTP/1.1 200 OK\r\n\r\n"
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        length = str(pieces * len(part)).encode()
+        headers = [(b"content-length", length), (b"x-own", b"1")]
+        await send({"type": "http.response.start", "status": 201, "headers": headers})
+        for at in range(pieces):
+            more = at < pieces - 1
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+
+    with serving(app) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        for _ in range(2):
+            answer = client.get("/")
+            assert (answer.status_code, answer.headers["x-own"]) == (201, "1")
+            assert answer.content == pieces * part

@@ -362,8 +362,12 @@ class Balance(Card):
             units = self.spent.units
             parts = [
                 max(
-                    math.ceil(100 * units.get(name, 0) / cap) if cap else 0
-                    for name, cap in caps.items()
+                    [
+                        math.ceil(100 * units.get(name, 0) / cap)
+                        for name, cap in caps.items()
+                        if cap
+                    ],
+                    default=0,
                 )
                 for caps in self.scope.within(units)
             ]

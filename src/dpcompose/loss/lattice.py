@@ -95,8 +95,7 @@ def _enclosed(read: Callable[[bool], float], most: float) -> Bound:
             continue
         if end == end:
             ends[upper] = min(max(end, 0.0), most)
-    low, high = ends
-    return Bound(low if low <= high else 0.0, high)  # what contradicts the upper end is left out
+    return _within(Bound(ends[0], most), Bound(0.0, ends[1]))
 
 
 def _within(first: Bound, second: Bound) -> Bound:

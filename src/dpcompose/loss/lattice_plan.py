@@ -61,7 +61,7 @@ def fits(group: Sequence[tuple[Loss, int]]) -> bool:
     if not 0 < len(group) <= _MOST_PARTS:
         return False
     noises = [loss.additive_noise for loss, _ in group]
-    return all(noise is not None and noise.scale <= _STEEPEST for noise in noises)
+    return all(noise is not None and 0 < noise.scale <= _STEEPEST for noise in noises)
 
 
 def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Rounds]:

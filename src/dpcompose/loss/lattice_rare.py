@@ -22,7 +22,7 @@ import numpy as np
 from dpcompose.loss.lattice_noise import Cells, Coarse
 from dpcompose.loss.lattice_plan import LEAST, LatticePlan, Rounds, UnfitError, planned, total
 from dpcompose.loss.lattice_side import Side
-from dpcompose.numerics import Reals, U
+from dpcompose.numerics import Reals, U, halved
 
 _FINER = 0.01
 """log of how much farther from x a loss above a cut is than that of the cell before."""
@@ -97,11 +97,7 @@ class CutGuess:
 
     def solve(self, log_mass: float, low: float, high: float) -> float:
         """The x whose delta has that logarithm."""
-        low = max(low, 1e-9 * high)
-        for _ in range(18):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.at(middle)[0] > log_mass else (low, middle)
-        return math.sqrt(low * high)
+        return halved(lambda x: self.at(x)[0] > log_mass, max(low, 1e-9 * high), high, steps=18)
 
 
 def _few(coarse: Coarse) -> tuple[Reals, Reals]:

@@ -219,7 +219,9 @@ class Product:
         return (
             answer
             if rows is None
-            else rare.delta(rows, epsilon, answer, tolerance=tolerance, beside=self._beside)
+            else rare.delta(
+                rows, epsilon, answer, tolerance=tolerance, other_losses=self._other_losses
+            )
         )
 
     def _with_infinite(self, reading: LineReading) -> Bound:
@@ -281,7 +283,9 @@ class Product:
         rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
         if rows is None:
             return answer
-        cut = partial(rare.epsilon, rows, low, high, tolerance=tolerance, beside=self._beside)
+        cut = partial(
+            rare.epsilon, rows, low, high, tolerance=tolerance, other_losses=self._other_losses
+        )
         narrower = cut(answer)
         # Where the losses are cut depends on where the search begins.
         again = answer is not by_lines and loose(narrower, POOR)
@@ -334,7 +338,7 @@ class Product:
         )
 
     @cached_property
-    def _beside(self) -> rare.OtherLosses | None:
+    def _other_losses(self) -> rare.OtherLosses | None:
         """The sum of the other losses, in both orders; None if there is none."""
         if not self._others:
             return None

@@ -33,7 +33,7 @@ from dpcompose.contour import (
 from dpcompose.loss.cut_noise import BelowSum, Cuts, JumpSum, ReverseSum
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
-from dpcompose.numerics import Reals, U, exp_or_inf
+from dpcompose.numerics import Reals, U, exp_or_inf, halved
 from dpcompose.values import Bound, Certificate
 
 Rows = Sequence[tuple[SampledGaussianLoss, int]]
@@ -86,8 +86,8 @@ def _width(loss: SampledGaussianLoss, order: float, sampled_weight: float) -> fl
 class Guess:
     """delta and the order of its saddle point to a few percent, from a short grid with a sharp cut."""
 
-    def __init__(self, rows: Rows, beside: OtherLosses | None = None) -> None:
-        self.beside = beside
+    def __init__(self, rows: Rows, other_losses: OtherLosses | None = None) -> None:
+        self.other_losses = other_losses
         self.least = 0.3 * math.hypot(*(loss.rate * math.sqrt(times) for loss, times in rows))
         self.rows: list[tuple[SampledGaussianLoss, int, Reals, Reals, Reals, Reals]] = []
         for loss, times in rows:
@@ -120,8 +120,8 @@ class Guess:
     def _level(self, x: float, orders: Reals, below_cuts: Sequence[Mask]) -> Reals:
         """log of the moment of every order times e^(-order x), of the chosen points of each row."""
         level = -orders * x
-        if self.beside is not None:
-            level = level + self.beside.forward.curve(orders).log_m
+        if self.other_losses is not None:
+            level = level + self.other_losses.forward.curve(orders).log_m
         for (_, times, _, weight, ratio, rise), below in zip(self.rows, below_cuts, strict=True):
             exponent, linear = (orders[:, None] + 1) * ratio[below], orders[:, None] + 1
             excess = np.expm1(np.minimum(exponent, 700.0)) - linear * rise[below]
@@ -155,11 +155,7 @@ class Guess:
 
     def solve(self, log_mass: float, low: float, high: float) -> float:
         """The x whose delta has that logarithm."""
-        low = max(low, 1e-9 * high)
-        for _ in range(14):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.at(middle)[0] > log_mass else (low, middle)
-        return math.sqrt(low * high)
+        return halved(lambda x: self.at(x)[0] > log_mass, max(low, 1e-9 * high), high, steps=14)
 
 
 FARTHEST = 200.0
@@ -179,12 +175,12 @@ class Split:
     Args:
         rows: The losses, the record removed, with their counts.
         plan: How to cut them.
-        beside: All other losses, if there are any.
+        other_losses: All other losses, if there are any.
     """
 
     rows: Rows
     plan: Plan
-    beside: OtherLosses | None = None
+    other_losses: OtherLosses | None = None
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
@@ -252,9 +248,11 @@ class Split:
         return self._read(self._with_others(found), self.plan.x)
 
     def _with_others(self, transform: Transform, *, backward: bool = False) -> Transform:
-        if self.beside is None:
+        if self.other_losses is None:
             return transform
-        return TransformSum((transform, self.beside.backward if backward else self.beside.forward))
+        return TransformSum(
+            (transform, self.other_losses.backward if backward else self.other_losses.forward)
+        )
 
     def _read(self, transform: Transform, x: float) -> LineReading:
         return value_at(transform, x, tolerance=self.plan.tolerance, most_nodes=_MOST_NODES)
@@ -439,16 +437,21 @@ def _at(reading: LineReading, x: float) -> tuple[float, float]:
 
 
 def delta(
-    rows: Rows, x: float, enclosure: Bound, *, tolerance: float, beside: OtherLosses | None = None
+    rows: Rows,
+    x: float,
+    enclosure: Bound,
+    *,
+    tolerance: float,
+    other_losses: OtherLosses | None = None,
 ) -> Bound:
-    """delta(x), at most as wide as what is known of it; `beside` as in `Split`."""
-    guess = Guess(rows, beside)
+    """delta(x), at most as wide as what is known of it; `other_losses` as in `Split`."""
+    guess = Guess(rows, other_losses)
     start = guess.plan(x, max(enclosure.lower, 1e-4 * enclosure.upper, 1e-280) * 1e-13, tolerance)
 
     def read(split: Split, enclosure: Bound, x: float) -> tuple[Bound, float]:
         return _narrower(enclosure, split.bracket(x), split), x
 
-    return _searched(guess, Split(rows, start, beside), enclosure, read, tolerance)
+    return _searched(guess, Split(rows, start, other_losses), enclosure, read, tolerance)
 
 
 def epsilon(
@@ -458,7 +461,7 @@ def epsilon(
     enclosure: Bound,
     *,
     tolerance: float,
-    beside: OtherLosses | None = None,
+    other_losses: OtherLosses | None = None,
 ) -> Bound:
     """The x with delta(x) = mass for every mass in [least, most], at most as wide as what is known of it.
 
@@ -468,9 +471,9 @@ def epsilon(
         most: The largest.
         known: An enclosure of x.
         tolerance: The wanted relative width.
-        beside: As in `Split`.
+        other_losses: As in `Split`.
     """
-    guess = Guess(rows, beside)
+    guess = Guess(rows, other_losses)
     x = guess.solve(math.log(least), max(enclosure.lower, 0.0), min(enclosure.upper, FARTHEST))
     _, order = guess.at(x)
     start = guess.plan(
@@ -486,7 +489,7 @@ def epsilon(
             enclosure = _narrower(enclosure, narrower, split)
         return enclosure, x
 
-    return _searched(guess, Split(rows, start, beside), enclosure, read, 10 * tolerance)
+    return _searched(guess, Split(rows, start, other_losses), enclosure, read, 10 * tolerance)
 
 
 @np.errstate(

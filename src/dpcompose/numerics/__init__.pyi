@@ -27,6 +27,7 @@ if True:
     )
     from .roots import (
         bracketed_root as bracketed_root,
+        halved as halved,
         increasing_root as increasing_root,
         largest as largest,
         minimum as minimum,

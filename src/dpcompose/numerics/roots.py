@@ -89,6 +89,16 @@ def largest(
     return low
 
 
+def halved(holds: Callable[[float], bool], low: float, high: float, *, steps: int) -> float:
+    """Return about the largest positive number for which something holds that holds for smaller
+    ones, by halving the logarithm of the interval so many times.
+    """
+    for _ in range(steps):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return math.sqrt(low * high)
+
+
 def bracketed_root(
     function: Callable[[float], float], *, lower: float, upper: float, steps: int = 100
 ) -> float:

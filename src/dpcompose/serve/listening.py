@@ -85,8 +85,11 @@ class JoiningTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send data; the head of an answer waits for the next call, of whatever method."""
-        is_head = data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n")
+        """Send data; the head of an answer waits for the next call, of whatever method.
+
+        What follows a head is never another one, whatever it looks like.
+        """
+        is_head = not self._head and data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n")
         if is_head and data != CONTINUE:
             self._head = data
         elif data or self._head:
