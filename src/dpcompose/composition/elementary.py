@@ -62,9 +62,7 @@ class ComparableQuestion(Protocol):
         """
         ...
 
-    def attained_end(
-        self, number: float, least: float, readings: Readings | None = None, *, for_delta: bool
-    ) -> float:
+    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         ...
 
@@ -318,8 +316,8 @@ class PartByPart:
         number: The epsilon if `for_delta`, else the delta.
         tolerance: The wanted relative width of epsilon.
         for_delta: Whether delta is bounded at an epsilon; if False, epsilon at a delta.
-        only_lines: Whether parts whose lines are poor are left as they are, because the whole is
-            evaluated otherwise too.
+        only_lines: Whether unsampled parts whose lines are poor are left as they are, because the
+            whole is evaluated otherwise too.
     """
 
     theorems: Elementary
@@ -379,8 +377,7 @@ class PartByPart:
 
     def _lower(self, parts: Parts, least: float) -> float:
         question = self.theorems.ask(gathered(parts, self.theorems.losses.adjacency, summed=True))
-        readings = Readings(only_lines=self.only_lines)
-        return question.attained_end(self.number, least, readings, for_delta=self.for_delta)
+        return question.attained_end(self.number, least, for_delta=self.for_delta)
 
     def _blocks(self) -> list[Parts]:
         """Return the parts one by one, largest loss first; if there are many, in blocks of similar
