@@ -62,7 +62,9 @@ class ComparableQuestion(Protocol):
         """
         ...
 
-    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+    def attained_end(
+        self, number: float, least: float, readings: Readings, *, for_delta: bool
+    ) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         ...
 
@@ -316,8 +318,8 @@ class PartByPart:
         number: The epsilon if `for_delta`, else the delta.
         tolerance: The wanted relative width of epsilon.
         for_delta: Whether delta is bounded at an epsilon; if False, epsilon at a delta.
-        only_lines: Whether unsampled parts whose lines are poor are left as they are, because the
-            whole is evaluated otherwise too.
+        only_lines: Whether several parts, and unsampled ones, are left as they are where their
+            lines are poor, because the whole is evaluated otherwise too.
     """
 
     theorems: Elementary
@@ -368,16 +370,19 @@ class PartByPart:
                 self.theorems.losses.parts
             ):
                 break
-            if block[0] not in best and (more := self._lower(best + block, lower)) > lower:
+            if block[0] in best:
+                continue
+            if (more := self._lower(best + block, lower, only_lines=self.only_lines)) > lower:
                 lower, best = more, best + block
         return lower
 
     def _apart(self, lower: float, upper: float) -> bool:
         return wide(Bound(min(lower, upper), upper), self.tolerance)
 
-    def _lower(self, parts: Parts, least: float) -> float:
+    def _lower(self, parts: Parts, least: float, *, only_lines: bool = False) -> float:
         question = self.theorems.ask(gathered(parts, self.theorems.losses.adjacency, summed=True))
-        return question.attained_end(self.number, least, for_delta=self.for_delta)
+        readings = Readings(only_lines=only_lines, of_part=True)
+        return question.attained_end(self.number, least, readings, for_delta=self.for_delta)
 
     def _blocks(self) -> list[Parts]:
         """Return the parts one by one, largest loss first; if there are many, in blocks of similar

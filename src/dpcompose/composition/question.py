@@ -312,12 +312,14 @@ class PrivacyQuestion:
         upper = greatest(self._read(self.dominating, number, readings, for_delta))
         return upper if self.tight else self._below(upper, number, readings, for_delta)
 
-    def attained_end(self, number: float, least: float, *, for_delta: bool) -> float:
+    def attained_end(
+        self, number: float, least: float, readings: Readings, *, for_delta: bool
+    ) -> float:
         """Return the lower end of `uncompared`, or `least` if that is larger."""
         point = (number, least) if for_delta else (least, number)
         if all(product.at_most(*point) for product in self.attained):
             return least
-        bounds = self._read(self.attained, number, Readings(), for_delta)
+        bounds = self._read(self.attained, number, readings, for_delta)
         return max([least, *(bound.lower for bound in bounds)])
 
     def _below(self, upper: Bound, number: float, readings: Readings, for_delta: bool) -> Bound:

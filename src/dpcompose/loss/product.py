@@ -49,13 +49,14 @@ class Readings:
     Args:
         only_lines: Whether an answer that no line makes narrow may stay wide, because the whole that it is a part of is
             put on a lattice.
+        of_part: Whether they are those of a part of what is asked: then one search for a cut is enough.
     """
 
     attained: float = math.inf
     """The upper end of what attained losses answer, where that is another question; infinite if it was not asked."""
 
-    def __init__(self, *, only_lines: bool = False) -> None:
-        self.only_lines = only_lines
+    def __init__(self, *, only_lines: bool = False, of_part: bool = False) -> None:
+        self.only_lines, self.of_part = only_lines, of_part
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
     def note(self, product: Product, reading: LineReading) -> None:
@@ -288,7 +289,8 @@ class Product:
         )
         narrower = cut(answer)
         # Where the losses are cut depends on where the search begins.
-        again = answer is not by_lines and loose(narrower, POOR)
+        is_whole = readings is None or not readings.of_part
+        again = is_whole and answer is not by_lines and loose(narrower, POOR)
         return _met(cut(by_lines), narrower) if again else narrower
 
     def _within_extremes(self, reading: LineReading) -> Bound:
