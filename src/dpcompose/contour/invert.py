@@ -19,6 +19,8 @@ from dpcompose.values import up
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
+_LEAST_GAP = 1e-6
+"""No smaller share of an answer for epsilon, over order * x, limits how much a line is smoothed."""
 _STEPS = np.array([1.0, 2.0])
 # The number of further lines tried for a lower end if the first lines give none.
 _RETRIES = 6
@@ -186,7 +188,7 @@ def upper_at(
         two_sided=False,
         chart=chart,
     )
-    contour = draw_closely(transform, placement, max(loosest, 1e-2))
+    contour = draw_closely(transform, placement, loosest * max(order * abs(x), _LEAST_GAP))
     return _one_moment(transform, x, order) if contour is None else contour.bracket(x).upper
 
 
@@ -236,8 +238,7 @@ def point_of(
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             break  # the moments overflow
-        gap = loosest * max(order * abs(x), 1.0)
-        contour = draw_closely(transform, placement, gap)
+        contour = draw_closely(transform, placement, loosest * max(order * abs(x), _LEAST_GAP))
         if contour is None:
             return best
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
