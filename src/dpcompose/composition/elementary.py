@@ -401,7 +401,7 @@ class PartByPart:
 
     def _lower(self, parts: Parts, least: float, *, only_lines: bool = False) -> float:
         question = self.theorems.ask(gathered(parts, self.theorems.losses.adjacency, summed=True))
-        readings = Readings(only_lines=only_lines)
+        readings = Readings(only_lines=only_lines, of_part=True)
         return question.attained_end(self.number, least, readings, for_delta=self.for_delta)
 
     def _blocks(self) -> list[Parts]:

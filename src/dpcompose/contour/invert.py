@@ -31,7 +31,8 @@ class LineReading:
     """A certified interval with the contour and bracket from which it was computed; None for both
     if no sum was needed.
 
-    `chart` holds the moments that placed the contour, if one table of them was enough.
+    `chart` holds the moments that placed the contour, if one table of them was enough; `refused`
+    says that a line was not drawn because it would have been smoothed too much.
     """
 
     lower: float
@@ -39,6 +40,7 @@ class LineReading:
     contour: Contour | None = None
     bracket: Bracket | None = None
     chart: Chart | None = None
+    refused: bool = False
 
 
 @np.errstate(
@@ -78,7 +80,7 @@ def value_at(
     )
     contour = draw_closely(transform, placement, loosest)
     if contour is None:
-        return LineReading(0.0, _one_moment(transform, x, order), chart=chart)
+        return LineReading(0.0, _one_moment(transform, x, order), chart=chart, refused=True)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # At an extreme x every line may fail; then a single moment still gives an upper end.
@@ -240,7 +242,7 @@ def point_of(
             break  # the moments overflow
         contour = draw_closely(transform, placement, loosest * max(order * abs(x), _LEAST_GAP))
         if contour is None:
-            return best
+            return replace(best, refused=True)
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from dpcompose.contour import (
     LineReading,
@@ -31,7 +31,7 @@ _COARSE = 1e-6
 _WIDE, _MOST_ROWS = 1e-7, 8
 """Above this relative width, and with so many different losses at most, rare ones are looked at by themselves."""
 _FAINT, _FAINT_WIDE = 1e-50, 1e-3
-"""Below this delta answers of more than this relative width are not split by their largest loss."""
+"""Below this delta answers of more than this relative width are not split by their largest loss, unless all are alike."""
 _ROUNDED = (
     "Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",
 )
@@ -51,13 +51,14 @@ class Readings:
     Args:
         only_lines: Whether an answer that no line makes narrow may stay wide, because the whole that it is a part of is
             put on a lattice.
+        of_part: Whether they are those of a part of what is asked: then one search for a cut is enough.
     """
 
     attained: float = math.inf
     """The upper end of what attained losses answer, where that is another question; infinite if it was not asked."""
 
-    def __init__(self, *, only_lines: bool = False) -> None:
-        self.only_lines = only_lines
+    def __init__(self, *, only_lines: bool = False, of_part: bool = False) -> None:
+        self.only_lines, self.of_part = only_lines, of_part
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
     def note(self, product: Product, reading: LineReading) -> None:
@@ -214,11 +215,11 @@ class Product:
             return answer
         if closely and loose(answer, lattice.LOOSE):
             answer = _met(answer, lattice.delta(self.reduced, epsilon))
-            if loose(answer, POOR):
+            if reading.refused and loose(answer, POOR):
                 reading = value_at(self.transform, epsilon, tolerance=tolerance)
                 answer = _met(self._with_infinite(reading), answer)
         near = 0 < epsilon < rare.FARTHEST
-        rows = self._rare(answer, answer.upper, tolerance) if near else None
+        rows = self._rare(answer, answer.upper, tolerance, readings) if near else None
         return (
             answer
             if rows is None
@@ -278,17 +279,25 @@ class Product:
         answer = self._within_extremes(self._noted(found, readings))
         if self.on_lattice and readings is not None and readings.only_lines:
             return answer
+        by_lines = answer
         if self.on_lattice and loose(answer, lattice.LOOSE):
             answer = _met(answer, lattice.epsilon(self.reduced, low, high))
-            if loose(answer, POOR):
+            if (found.refused or found.lower == -math.inf) and loose(answer, POOR):
                 found = point_of(self.transform, low, high, tolerance=tolerance)
-                answer = _met(self._within_extremes(found), answer)
+                by_lines = self._within_extremes(found)
+                answer = _met(by_lines, answer)
         near = answer.lower < rare.FARTHEST
-        rows = self._rare(answer, delta, tolerance) if near else None
+        rows = self._rare(answer, delta, tolerance, readings) if near else None
         if rows is None:
             return answer
-        others = self._other_losses
-        return rare.epsilon(rows, low, high, answer, tolerance=tolerance, other_losses=others)
+        cut = partial(
+            rare.epsilon, rows, low, high, tolerance=tolerance, other_losses=self._other_losses
+        )
+        narrower = cut(answer)
+        # Where the losses are cut depends on where the search begins.
+        is_whole = readings is None or not readings.of_part
+        again = is_whole and answer is not by_lines and loose(narrower, POOR)
+        return _met(cut(by_lines), narrower) if again else narrower
 
     def _below_in_total_variation(self, delta: float) -> bool:
         """Whether the square of delta(0), at most half of the Renyi divergence of order 2, is below that of `delta`."""
@@ -315,14 +324,17 @@ class Product:
         """Whether the losses are put on a lattice where lines give a wide answer."""
         return fits(self.reduced)
 
-    def _rare(self, answer: Bound, delta: float, tolerance: float) -> rare.Rows | None:
+    def _rare(
+        self, answer: Bound, delta: float, tolerance: float, readings: Readings | None
+    ) -> rare.Rows | None:
         """The sampled Gaussian losses of this sum, where rare, large ones may have made an answer wide.
 
-        Finite losses that are known in both orders may stand beside them. Where delta is so small that many large losses
-        add up to it, no split has narrowed an answer that a lattice leaves wide.
+        Finite losses that are known in both orders may stand beside them. At the least deltas many large losses add up,
+        and where they are not alike no split has narrowed an answer that a lattice leaves wide.
         """
         wide = answer.upper - answer.lower > max(tolerance, _WIDE) * answer.upper
-        many = delta < _FAINT and loose(answer, _FAINT_WIDE)
+        is_part = readings is not None and readings.of_part
+        many = delta < _FAINT and loose(answer, _FAINT_WIDE) and (is_part or len(self.reduced) > 1)
         if not wide or many or len(self.reduced) > _MOST_ROWS:
             return None
         rows = [
@@ -378,11 +390,15 @@ class Product:
         reverse = None if readings is None else readings.of(self.other)
         if not low > 0:
             return False
-        if _at_most(self.transform, epsilon, low, reverse=reverse, loosest=self._loosest):
-            return True
         by_lines = reverse is not None and not loose(reverse, lattice.LOOSE)
-        is_hard = self.on_lattice and not by_lines and epsilon > 0
-        return is_hard and lattice.at_most(self.reduced, epsilon, low)
+        if (
+            self.on_lattice
+            and not by_lines
+            and epsilon > 0
+            and lattice.at_most(self.reduced, epsilon, low)
+        ):
+            return True
+        return _at_most(self.transform, epsilon, low, reverse=reverse, loosest=self._loosest)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""

@@ -162,8 +162,8 @@ FARTHEST = 200.0
 """No loss beyond is looked at."""
 _MOST_POINTS, _MOST_PATH_POINTS = 25_000, 200_000
 _ROUNDS, _MOST_WORK = 8, 8e8
-_STALE = (2, 0)
-"""After more splits than that, on the real line or beside it, which do not halve the width, no other is tried."""
+_STALE = (2, 1)
+"""After more splits than that, on the real line or beside it, which hardly narrow an answer, no other is tried."""
 _MANY_NODES, _MOST_NODES = 2000, 20_000
 _FEW_COPIES = 1000
 _COARSE = 1e-7
@@ -522,7 +522,7 @@ def _searched(
                 break
             before = enclosure.width
             enclosure, x = read(split, enclosure, x)
-            spent, stale = spent + split.work, 0 if 2 * enclosure.width < before else stale + 1
+            spent, stale = spent + split.work, 0 if enclosure.width < 0.99 * before else stale + 1
             narrow = enclosure.width <= tolerance * enclosure.upper
             following = None if narrow else _following(guess, split, x)
             if following is None or stale > _STALE[shifted]:
