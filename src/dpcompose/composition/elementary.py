@@ -350,26 +350,29 @@ class PartByPart:
             bound = apart([Bound(lower, math.inf)], bound)
         far = bound.upper > _APART * bound.lower
         if far and best and not self.for_delta:
-            bound = least(bound, [self._one_after_the_other(best)])
+            bound = least(bound, [self._one_after_the_other(best, bound.upper)])
             far = bound.upper > _APART * bound.lower
         if far or (most >= bound.upper and not self.only_lines):
             return self._unsampled(bound)
         return bound
 
-    def _one_after_the_other(self, best: Parts) -> Bound:
+    def _one_after_the_other(self, best: Parts, upper: float) -> Bound:
         """Return what basic composition says of the parts `best` with nearly all of delta, and the
-        other parts with the rest.
+        other parts with the rest; infinite where the others alone cost at least `upper`.
         """
         others = list(self.theorems.losses.parts)
         for part in best:
             others.remove(part)
-        masses = (down(self.number * (1 - _SHARE)), self.number * _SHARE)
+        masses = (self.number * _SHARE, down(self.number * (1 - _SHARE)))
         total = 0.0
-        for parts, mass in zip((best, tuple(others)), masses, strict=True):
+        for parts, mass in zip((tuple(others), best), masses, strict=True):
             question = self.theorems.ask(
                 gathered(parts, self.theorems.losses.adjacency, summed=True)
             )
-            total = up(total + question.uncompared(mass, for_delta=False).upper)
+            answer = question.uncompared(mass, Readings(of_part=True), for_delta=False)
+            total = up(total + answer.upper)
+            if total >= upper:
+                return Bound(0.0, math.inf)
         return Bound(0.0, total, Certificate("basic composition of two answers"))
 
     def _attained(self, lower: float, most: float) -> tuple[float, Parts]:
