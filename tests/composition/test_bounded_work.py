@@ -18,6 +18,7 @@ from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, Randomized
 from dpcompose.composition.composition import Composable
 from dpcompose.composition.profile import Profile
 from dpcompose.loss.atomic import AtomicSum
+from dpcompose.mechanisms import Skellam, Staircase
 from dpcompose.numerics import elementary
 from dpcompose.values.bound import Bound
 
@@ -222,3 +223,43 @@ def test_an_answer_is_the_same_in_every_process() -> None:
         for seed in (1, 2, 3)
     }
     assert len(answers) == 1
+
+
+@pytest.mark.parametrize("times", [1000, 10**6])
+def test_a_delta_above_the_total_variation_costs_nothing(times: int) -> None:
+    """A thousand staircases at 1e-8 took minutes: one period of their lattice had 10^8 nodes."""
+    found = (Staircase(1e-8, gamma=0.3) * times).epsilon(delta=0.01)
+    assert (found.lower, found.upper) == (0.0, 0.0)
+
+
+def test_total_variation_is_asked_of_what_is_above_it_only() -> None:
+    """At delta(0) itself epsilon is 0, and just below it is not."""
+    whole = Laplace(1e4) * 2
+    variation = whole.delta(epsilon=0.0)
+    assert whole.epsilon(delta=variation.upper).upper == 0.0
+    assert whole.epsilon(delta=0.999 * variation.lower).lower > 0.0
+
+
+def test_a_cheap_part_beside_rare_large_losses() -> None:
+    """Together they were between 8.3e-5 and 3.9e-4; by basic composition they cost hardly more than one."""
+    rare, cheap = (
+        Gaussian(0.2188530057229826).sampled(2.988950893014193e-09) * 151,
+        Gaussian(4054.0711538211813).sampled(1.0449033986626719e-10) * 1560,
+    )
+    found, alone = (each.epsilon(delta=1.96e-7) for each in (compose(rare, cheap), rare))
+    assert alone.lower <= found.lower
+    assert found.upper < 1.02 * alone.upper
+
+
+@pytest.mark.parametrize(("variance", "times", "delta"), [(0.08, 3, 5.5e-233), (0.58, 2, 3.6e-242)])
+def test_losses_that_were_cut_still_have_moments(variance: float, times: int, delta: float) -> None:
+    """What a table of an enumerated sum leaves out at infinity exceeded delta, and one part's moments were asked alone."""
+    whole = Skellam(variance) * times
+    orders = (8.0, 32.0, 128.0)
+    by_moments = min(
+        whole.renyi(order).upper
+        - (math.log(delta) + math.log(order)) / (order - 1)
+        + math.log1p(-1 / order)
+        for order in orders
+    )
+    assert whole.epsilon(delta=delta).upper <= by_moments

@@ -207,3 +207,18 @@ def test_what_a_lattice_does_not_hold() -> None:
     assert not fits([(GaussianLoss(1e3), 5)])
     assert not fits([])
     assert not fits([(_sampled(noise, 0.1), 1) for noise in np.linspace(1, 2, 40)])
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "times", "delta"),
+    [(3.9, 5.2e-10, 4073, 1e-30), (9.1, 4.2e-5, 155, 1e-100), (9.0, 1e-3, 500, 1e-40)],
+)
+@pytest.mark.parametrize("remove", [True, False])
+def test_one_side_proves_no_less_than_both(
+    noise: float, rate: float, times: int, delta: float, remove: bool
+) -> None:
+    group = [(SampledGaussianLoss(noise, rate, remove), times)]
+    found = lattice.epsilon(group, delta, delta)
+    assert 0 < found.lower < found.upper < math.inf
+    assert lattice.at_most(group, 1.01 * found.upper, delta)
+    assert not lattice.at_most(group, 0.999 * found.lower, delta)

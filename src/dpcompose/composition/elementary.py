@@ -305,6 +305,8 @@ def _sum(rows: Iterable[tuple[float, int]]) -> float:
 
 _MOST_BLOCKS = 8
 """More parts than this are grouped into blocks of about equal size."""
+_SHARE = 2.0**-10
+"""The share of delta for the parts beside the most expensive ones."""
 _APART = 2
 """If the ends differ by this factor, samples are dropped even if the bound cannot be narrow."""
 
@@ -341,20 +343,41 @@ class PartByPart:
         pairs = self.theorems.losses.pairs
         alone = any(times == 1 and (pair.tight_alone or pair.either_order) for pair, times in pairs)
         most = bound.upper if alone else min(bound.upper, most)
-        lower = self._attained(bound.lower, most)
+        lower, best = self._attained(bound.lower, most)
         if (
             bound.lower < lower <= bound.upper
         ):  # lower ends that contradict the upper end are ignored
             bound = apart([Bound(lower, math.inf)], bound)
-        return (
-            self._unsampled(bound)
-            if most >= bound.upper or bound.upper > _APART * bound.lower
-            else bound
-        )
+        far = bound.upper > _APART * bound.lower
+        if far and best and not self.for_delta:
+            bound = least(bound, [self._one_after_the_other(best, bound.upper)])
+            far = bound.upper > _APART * bound.lower
+        if far or (most >= bound.upper and not self.only_lines):
+            return self._unsampled(bound)
+        return bound
 
-    def _attained(self, lower: float, most: float) -> float:
-        """Return the largest lower end of several blocks: each alone, then the best together with
-        each of the others in turn.
+    def _one_after_the_other(self, best: Parts, upper: float) -> Bound:
+        """Return what basic composition says of the parts `best` with nearly all of delta, and the
+        other parts with the rest; infinite where the others alone cost at least `upper`.
+        """
+        others = list(self.theorems.losses.parts)
+        for part in best:
+            others.remove(part)
+        masses = (self.number * _SHARE, down(self.number * (1 - _SHARE)))
+        total = 0.0
+        for parts, mass in zip((tuple(others), best), masses, strict=True):
+            question = self.theorems.ask(
+                gathered(parts, self.theorems.losses.adjacency, summed=True)
+            )
+            answer = question.uncompared(mass, Readings(of_part=True), for_delta=False)
+            total = up(total + answer.upper)
+            if total >= upper:
+                return Bound(0.0, math.inf)
+        return Bound(0.0, total, Certificate("basic composition of two answers"))
+
+    def _attained(self, lower: float, most: float) -> tuple[float, Parts]:
+        """Return the largest lower end of several blocks, and the parts that attain it: each alone,
+        then the best together with each of the others in turn.
         """
         blocks = (
             self._blocks()
@@ -374,7 +397,7 @@ class PartByPart:
                 continue
             if (more := self._lower(best + block, lower, only_lines=self.only_lines)) > lower:
                 lower, best = more, best + block
-        return lower
+        return lower, best
 
     def _apart(self, lower: float, upper: float) -> bool:
         return wide(Bound(min(lower, upper), upper), self.tolerance)

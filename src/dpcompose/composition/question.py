@@ -367,8 +367,11 @@ class PrivacyQuestion:
         """Whether every upper end is a closed-form profile that Renyi divergences cannot
         improve.
         """
-        single = [product.single for product in self.dominating]
-        return all(loss is not None and (self.tight_alone or _says_all(loss)) for loss in single)
+        return all(
+            product.single is not None
+            and (self.tight_alone or all(_says_all(loss) for loss, _ in product.group))
+            for product in self.dominating
+        )
 
     def _by_curve(self, number: float, readings: Readings, for_delta: bool) -> list[Bound]:
         """Return the bound from the converted Renyi curves; empty if there are none."""

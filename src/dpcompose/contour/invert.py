@@ -19,6 +19,8 @@ from dpcompose.values import up
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
+_LEAST_GAP = 1e-6
+"""No smaller share of an answer for epsilon, over order * x, limits how much a line is smoothed."""
 _STEPS = np.array([1.0, 2.0])
 # The number of further lines tried for a lower end if the first lines give none.
 _RETRIES = 6
@@ -29,7 +31,8 @@ class LineReading:
     """A certified interval with the contour and bracket from which it was computed; None for both
     if no sum was needed.
 
-    `chart` holds the moments that placed the contour, if one table of them was enough.
+    `chart` holds the moments that placed the contour, if one table of them was enough; `refused`
+    says that a line was not drawn because it would have been smoothed too much.
     """
 
     lower: float
@@ -37,6 +40,7 @@ class LineReading:
     contour: Contour | None = None
     bracket: Bracket | None = None
     chart: Chart | None = None
+    refused: bool = False
 
 
 @np.errstate(
@@ -76,7 +80,7 @@ def value_at(
     )
     contour = draw_closely(transform, placement, loosest)
     if contour is None:
-        return LineReading(0.0, _one_moment(transform, x, order), chart=chart)
+        return LineReading(0.0, _one_moment(transform, x, order), chart=chart, refused=True)
     bracket = contour.bracket(x)
     if not bracket.upper < 0.5:
         # At an extreme x every line may fail; then a single moment still gives an upper end.
@@ -186,7 +190,7 @@ def upper_at(
         two_sided=False,
         chart=chart,
     )
-    contour = draw_closely(transform, placement, max(loosest, 1e-2))
+    contour = draw_closely(transform, placement, loosest * max(order * abs(x), _LEAST_GAP))
     return _one_moment(transform, x, order) if contour is None else contour.bracket(x).upper
 
 
@@ -236,10 +240,9 @@ def point_of(
         )
         if not (placement.log_m < math.inf and 0 < placement.variance < math.inf):
             break  # the moments overflow
-        gap = loosest * max(order * abs(x), 1.0)
-        contour = draw_closely(transform, placement, gap)
+        contour = draw_closely(transform, placement, loosest * max(order * abs(x), _LEAST_GAP))
         if contour is None:
-            return best
+            return replace(best, refused=True)
         found, reading = _on_contour(contour, (least, most), x, transform, tolerance)
         if reading is not None:
             best = _narrower(best, reading)

@@ -75,6 +75,24 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
     return _certified(found, points)
 
 
+@np.errstate(all="ignore")
+def at_most(
+    group: Sequence[tuple[Loss, int]], epsilon: float, mass: float, *, points: int = POINTS
+) -> bool:
+    """Whether an upper end alone proves that delta(epsilon) <= mass; arguments as in `epsilon`."""
+    log_mass = math.log(mass)
+    plan = planned(rows_of(group, log_mass), log_mass, epsilon, points)
+    if plan is None:
+        return False
+    end = _enclosed(
+        lambda upper: (
+            float(Side(plan, upper=True).profile(np.array([epsilon]))[0]) if upper else 0.0
+        ),
+        1.0,
+    )
+    return end.upper <= mass
+
+
 def _mass(make: Callable[[bool], CutSide], epsilon: float, upper: bool) -> float:
     return make(upper).mass(epsilon)
 

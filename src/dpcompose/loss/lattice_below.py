@@ -17,10 +17,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcompose.numerics import Reals
 
 _QUARTERS = np.array([1.0, 1.0, 0.0, 0.0])
+_LOOKS = 3
+"""So often stretches are divided where a mass would be negative; then what is wrong goes down as a whole."""
 
 
 @dataclass(frozen=True)
@@ -41,39 +44,42 @@ class Groups:
         points = slice(chosen.start, chosen.stop + 1)
         return Groups(self.mass[points], self.between[chosen], self.excess[chosen])
 
-    def below(self, step: float, order: float, *, again: int = 3) -> Reals:
-        """P's masses on the points, whose profile is below that of the outcomes."""
-        live = np.flatnonzero(self.between.sum(axis=1) > 0)
-        if not len(live):
-            return self.mass.copy()
-        a, b = int(live[0]), int(live[-1]) + 1
-        if b - a < len(self.between):
-            found = self.mass.copy()
-            inner = self[a:b]
-            found[a : b + 1] = inner.below(step, order, again=again)
-            return found
-        found = self._chords(step, order)
-        wrong = found < 0
-        if not wrong.any():
-            return found
-        down = np.append((self.between + self.excess).sum(axis=1), 0.0)
-        if not again:
-            return self.mass + down
-        rounded = wrong[:-1] | wrong[1:]
-        found, rest = np.where(np.append(rounded, False), down, 0.0), self.mass.copy()
-        turns = np.flatnonzero(np.diff(np.concatenate([[True], rounded, [True]]).astype(np.int8)))
-        for a, b in zip(turns[::2], turns[1::2], strict=True):
-            part = Groups(rest[a : b + 1], self.between[a:b], self.excess[a:b])
-            found[a : b + 1] += part.below(step, order, again=again - 1)
-            rest[a : b + 1] = 0.0
-        return found + rest
+    def below(self, step: float, order: float) -> Reals:
+        """P's masses on the points, whose profile is below that of the outcomes.
 
-    def _chords(self, step: float, order: float) -> Reals:
-        """The masses of the chords; some negative, or the last -1, where they are not the profile of a pair."""
+        Where a mass of the chords would be negative, the outcomes beside it go down, and the stretches that are left
+        are tried again.
+        """
+        filled = self.between.sum(axis=1) > 0
+        inside = _trimmed(np.ones_like(filled), filled)
+        down = np.append((self.between + self.excess).sum(axis=1), 0.0)
+        for looks in range(_LOOKS + 1):
+            found = self._chords(inside, step, order)
+            wrong = found < 0
+            if not wrong.any():
+                break
+            beside = wrong[:-1] | wrong[1:]
+            if looks == _LOOKS:
+                stretch = np.cumsum(np.diff(inside, prepend=False))
+                beside = np.isin(stretch, stretch[beside & inside])
+            inside = _trimmed(inside & ~beside, filled)
+        else:
+            found = self._chords(inside, step, order)
+        return found + np.where(np.append(inside, False), 0.0, down)
+
+    def _chords(self, inside: NDArray[np.bool_], step: float, order: float) -> Reals:
+        """The masses of the chords of each stretch, without outcomes elsewhere.
+
+        Some are negative, or the last of a stretch is -1, where they are not the profile of a pair.
+        """
         n, kinds = len(self.mass), self.between.shape[1]
+        between, excess = (
+            np.where(inside[:, None], each, 0.0) for each in (self.between, self.excess)
+        )
+        lasts = inside & ~np.append(inside[1:], False)
         fading = math.exp(-order * step)
-        right = self.between * math.exp((order + 1) * step)
-        right_excess = (self.excess - math.expm1(step) * self.between) / fading
+        right = between * math.exp((order + 1) * step)
+        right_excess = (excess - math.expm1(step) * between) / fading
         cut, rows = np.zeros(n - 1), np.arange(n - 1)
         found, away = self.mass, np.zeros(n)
         for looks in range(4):
@@ -84,23 +90,36 @@ class Groups:
                 share[:, 1] += np.minimum(cut, 0.0)
                 share[:, 2] += np.maximum(cut, 0.0)
             if looks == 3:
-                share[-1] = 1.0
+                share[lasts] = 1.0
             found, away = self.mass.copy(), np.zeros(n)
-            found[:-1] += (self.between * share).sum(axis=1)
-            away[:-1] += (self.excess * share).sum(axis=1)
+            found[:-1] += (between * share).sum(axis=1)
+            away[:-1] += (excess * share).sum(axis=1)
             found[1:] += (right * (1 - share)).sum(axis=1)
             away[1:] += (right_excess * (1 - share)).sum(axis=1)
             if looks < 3:
                 wanted = -(away[:-1] + away[1:] * fading) / 2
                 moving = 0 if kinds == 1 else np.where(wanted > 0, 2, 1)
-                gain = self.excess[rows, moving] - right_excess[rows, moving] * fading
-                change = wanted / (gain if kinds > 1 else gain / 2)
+                gain = excess[rows, moving] - right_excess[rows, moving] * fading
+                gain = gain if kinds > 1 else gain / 2
+                change = np.divide(wanted, gain, out=np.zeros_like(wanted), where=gain != 0)
                 cut = np.clip(cut + 0.7 * np.where(np.isfinite(change), change, 0.0), -0.9, 0.9)
-        found[0] += max(float(away[0]), 0.0)
-        away[0] = min(float(away[0]), 0.0)
+        firsts = np.append(inside & ~np.append(False, inside[:-1]), False)
+        found[firsts] += np.maximum(away[firsts], 0.0)
         more, less = np.maximum(away, 0.0), np.maximum(-away, 0.0)
-        found[:-1] += (less[:-1] - more[1:] * fading) / math.expm1(step)
-        found[1:] += (more[1:] - less[:-1] / fading) / -math.expm1(-step)
-        if less[-1] > 0:
-            found[-1] = -1.0
+        more[firsts] = 0.0
+        found[:-1] += inside * (less[:-1] - more[1:] * fading) / math.expm1(step)
+        found[1:] += inside * (more[1:] - less[:-1] / fading) / -math.expm1(-step)
+        found[1:][lasts & (less[1:] > 0)] = -1.0
         return found
+
+
+def _trimmed(inside: NDArray[np.bool_], filled: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The intervals of stretches, without the empty ones at either end of each."""
+    found = inside
+    for _ in range(2):
+        # How many filled ones there are from the beginning of the stretch on.
+        total = np.cumsum(filled & inside)
+        before = np.maximum.accumulate(np.where(inside, 0, total))
+        found = found & (total > before)
+        found, inside, filled = found[::-1], inside[::-1], filled[::-1]
+    return found

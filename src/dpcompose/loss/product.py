@@ -30,6 +30,8 @@ _COARSE = 1e-6
 """The share of delta that rounding may add before an answer says that it did."""
 _WIDE, _MOST_ROWS = 1e-7, 8
 """Above this relative width, and with so many different losses at most, rare ones are looked at by themselves."""
+_FAINT, _FAINT_WIDE = 1e-50, 1e-3
+"""Below this delta answers of more than this relative width are not split by their largest loss, unless all are alike."""
 _ROUNDED = (
     "Rounding is the widest term: in Python, proof=True takes as many digits as needed and may narrow this.",
 )
@@ -213,10 +215,11 @@ class Product:
             return answer
         if closely and loose(answer, lattice.LOOSE):
             answer = _met(answer, lattice.delta(self.reduced, epsilon))
-            if loose(answer, POOR):
+            if reading.refused and loose(answer, POOR):
                 reading = value_at(self.transform, epsilon, tolerance=tolerance)
                 answer = _met(self._with_infinite(reading), answer)
-        rows = self._rare(answer, tolerance) if 0 < epsilon < rare.FARTHEST else None
+        near = 0 < epsilon < rare.FARTHEST
+        rows = self._rare(answer, answer.upper, tolerance, readings) if near else None
         return (
             answer
             if rows is None
@@ -270,6 +273,8 @@ class Product:
                 math.inf if low < 0 else max(self.extremes.upper, 0.0),
                 _certificate(reading),
             )
+        if self._below_in_total_variation(low):
+            return Bound(0.0, 0.0, Certificate("total variation, by Pinsker's inequality"))
         found = point_of(self.transform, low, high, tolerance=tolerance, loosest=self._loosest)
         answer = self._within_extremes(self._noted(found, readings))
         if self.on_lattice and readings is not None and readings.only_lines:
@@ -277,11 +282,12 @@ class Product:
         by_lines = answer
         if self.on_lattice and loose(answer, lattice.LOOSE):
             answer = _met(answer, lattice.epsilon(self.reduced, low, high))
-            if loose(answer, POOR):
+            if (found.refused or found.lower == -math.inf) and loose(answer, POOR):
                 found = point_of(self.transform, low, high, tolerance=tolerance)
                 by_lines = self._within_extremes(found)
                 answer = _met(by_lines, answer)
-        rows = self._rare(answer, tolerance) if answer.lower < rare.FARTHEST else None
+        near = answer.lower < rare.FARTHEST
+        rows = self._rare(answer, delta, tolerance, readings) if near else None
         if rows is None:
             return answer
         cut = partial(
@@ -292,6 +298,12 @@ class Product:
         is_whole = readings is None or not readings.of_part
         again = is_whole and answer is not by_lines and loose(narrower, POOR)
         return _met(cut(by_lines), narrower) if again else narrower
+
+    def _below_in_total_variation(self, delta: float) -> bool:
+        """Whether the square of delta(0), at most half of the Renyi divergence of order 2, is below that of `delta`."""
+        most = 2 * delta * delta * (1 - 8 * UNIT_ROUNDOFF)
+        near = self.infinite.upper == 0 and self.transform.scale < most
+        return near and self.transform.moment_bound(1.0) <= most
 
     def _within_extremes(self, reading: LineReading) -> Bound:
         """Epsilon from a reading: no smaller than 0, and no larger than the largest loss."""
@@ -312,13 +324,18 @@ class Product:
         """Whether the losses are put on a lattice where lines give a wide answer."""
         return fits(self.reduced)
 
-    def _rare(self, answer: Bound, tolerance: float) -> rare.Rows | None:
+    def _rare(
+        self, answer: Bound, delta: float, tolerance: float, readings: Readings | None
+    ) -> rare.Rows | None:
         """The sampled Gaussian losses of this sum, where rare, large ones may have made an answer wide.
 
-        Finite losses that are known in both orders may stand beside them.
+        Finite losses that are known in both orders may stand beside them. At the least deltas many large losses add up,
+        and where they are not alike no split has narrowed an answer that a lattice leaves wide.
         """
         wide = answer.upper - answer.lower > max(tolerance, _WIDE) * answer.upper
-        if not wide or len(self.reduced) > _MOST_ROWS:
+        is_part = readings is not None and readings.of_part
+        many = delta < _FAINT and loose(answer, _FAINT_WIDE) and (is_part or len(self.reduced) > 1)
+        if not wide or many or len(self.reduced) > _MOST_ROWS:
             return None
         rows = [
             (loss, times)
@@ -371,9 +388,17 @@ class Product:
         if self._near_the_top(epsilon) and epsilon >= self.extremes.upper:
             return low >= 0
         reverse = None if readings is None else readings.of(self.other)
-        return low > 0 and _at_most(
-            self.transform, epsilon, low, reverse=reverse, loosest=self._loosest
-        )
+        if not low > 0:
+            return False
+        by_lines = reverse is not None and not loose(reverse, lattice.LOOSE)
+        if (
+            self.on_lattice
+            and not by_lines
+            and epsilon > 0
+            and lattice.at_most(self.reduced, epsilon, low)
+        ):
+            return True
+        return _at_most(self.transform, epsilon, low, reverse=reverse, loosest=self._loosest)
 
     def _inverted(self, delta: float, largest: Bound) -> Bound:
         """The inverse of a closed profile: a root of its middle, then a walk outward until either end is proved."""
@@ -422,7 +447,7 @@ POOR = 1e-2
 """Above this relative width of an answer of a lattice, lines are smoothed as much as they need."""
 
 
-def loose(bound: Bound, most: float) -> bool:
+def loose(bound: Bound | LineReading, most: float) -> bool:
     """Whether the ends are apart by more than that share of the upper one."""
     return bound.lower < (1 - most) * bound.upper
 

@@ -162,6 +162,8 @@ FARTHEST = 200.0
 """No loss beyond is looked at."""
 _MOST_POINTS, _MOST_PATH_POINTS = 25_000, 200_000
 _ROUNDS, _MOST_WORK = 8, 8e8
+_STALE = (2, 1)
+"""After more splits than that, on the real line or beside it, which hardly narrow an answer, no other is tried."""
 _MANY_NODES, _MOST_NODES = 2000, 20_000
 _FEW_COPIES = 1000
 _COARSE = 1e-7
@@ -513,24 +515,24 @@ def _searched(
     """
     x, spent = first.plan.x, 0.0
     for shifted in (False, True):
-        plan = first.plan._replace(shifted=shifted)
+        plan, stale = first.plan._replace(shifted=shifted), 0
         for _ in range(_ROUNDS):
             split = replace(first, plan=plan)
             if not split.sound:
                 break
+            before = enclosure.width
             enclosure, x = read(split, enclosure, x)
-            width, spent = enclosure.upper - enclosure.lower, spent + split.work
-            following = (
-                None if width <= tolerance * enclosure.upper else _following(guess, split, x)
-            )
-            if following is None:
+            spent, stale = spent + split.work, 0 if enclosure.width < 0.99 * before else stale + 1
+            narrow = enclosure.width <= tolerance * enclosure.upper
+            following = None if narrow else _following(guess, split, x)
+            if following is None or stale > _STALE[shifted]:
                 break
             if spent > _MOST_WORK:
                 certificate = enclosure.certificate
                 notes = (*certificate.notes, f"stopped after {spent:.2g} evaluations")
                 return replace(enclosure, certificate=replace(certificate, notes=notes))
             plan = following
-        if enclosure.upper - enclosure.lower <= max(_COARSE, tolerance) * enclosure.upper:
+        if enclosure.width <= max(_COARSE, tolerance) * enclosure.upper:
             break
     return enclosure
 
