@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import UnionType
@@ -31,7 +30,6 @@ from dpcompose.cli.output import (
     writing,
 )
 from dpcompose.errors import DomainError
-from dpcompose.version import __version__
 
 if TYPE_CHECKING:
     from dpcompose.report import Page, Picture
@@ -356,8 +354,7 @@ def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:
 
     pictures = result.pictures()
     if html is not None and page is not None:
-        producer = f"Made by dpcompose {__version__} on {datetime.now(UTC):%Y-%m-%d} (UTC)."
-        write("--html", html, html_of(page(), pictures=pictures, producer=producer))
+        write("--html", html, html_of(page(), pictures=pictures))
         stderr(f"wrote {html}")
     if plot is not None:
         with writing("--plot", plot):
