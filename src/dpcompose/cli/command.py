@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -112,11 +112,8 @@ class Result:
         """A result that the reports know: its document, and its page."""
         from dpcompose.report import document, page
 
-        return cls(
-            lambda: document(subject, *more, **how),
-            lambda: page(subject, *more, **how),
-            status=status,
-        )
+        stated = partial(document, subject, *more, **how)
+        return cls(stated, partial(page, subject, *more, **how), status=status)
 
 
 OUTPUTS: dict[str, tuple[Any, Declared]] = {

@@ -74,7 +74,7 @@ def fragment(page: Page) -> str:
 
 
 def framed(title: str, body: list[str]) -> str:
-    """Lines of HTML as a document in the style of all pages; the title is escaped. Its footer, with the date, is on every sheet."""
+    """Lines of HTML as a document in the style of all pages, its title escaped. The footer, with the date, is on each sheet."""
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
