@@ -13,11 +13,13 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib import import_module
 from inspect import isclass, isfunction
 from pathlib import Path
 from typing import Any
 
+from dpcompose.version import __version__
 from website.languages import anchored, english_of, linked
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +39,8 @@ BOOST = (
     ),
 )
 """How much more a page counts in the search than others: pages that explain, before pages that list."""
+DATED = '@page {{ margin: 18mm; @bottom-left {{ content: "dpcompose {version}, {day} (UTC)"; font: 9pt sans-serif; }} }}\n'
+"""The style of paper: each sheet has the day on which the site was built."""
 DOCTEST = re.compile(r"^```python$(?=\n>>> )", re.MULTILINE)
 
 
@@ -111,6 +115,8 @@ def stage() -> None:
 
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
+    with (PAGES / "assets" / "site.css").open("a", encoding="utf-8") as style:
+        style.write(DATED.format(version=__version__, day=f"{datetime.now(UTC):%Y-%m-%d}"))
     for name in ("README.md", "README.zh.md"):
         (PAGES / name.lower()).write_text(readme((ROOT / name).read_text("utf-8")), "utf-8")
     for page in sorted(PAGES.rglob("*.zh.md")):

@@ -68,6 +68,7 @@ TEXT = [
     ("3.5.1", "proof step", "the proof of Lemma 3.17, part 2,", "引理 3.17 第 2 部分"),
     ("3.5.1", "lemma", "Lemma 3.18: the mean loss", "引理 3.18：平均损失"),
     ("3.5.1", "proof step", "D(Z", "加上 D(Z"),
+    ("3.5.1", "proof step", "the logarithms of an outcome", "同一结果的两个对数"),
     ("3.5.1", "proof step", "the absolute log ratio is at most", "对数比值的绝对值不超过 ep"),
     ("3.5.1", "proof step", "the sum of min(Y, Z) is at most 1", "min(Y, Z) 之和不超"),
     ("3.5.1", "lemma", "Lemma 3.19: Azuma's inequality", "引理 3.19：Azuma "),

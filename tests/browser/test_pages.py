@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -85,10 +88,23 @@ def looked_at(browser: Any, address: str, *, shot: Path | None = None) -> list[s
                 if shot is not None:
                     tab.screenshot(path=shot.with_name(f"{shot.name}-{width}-{scheme}.png"))
             if shot is not None and scheme == "light":
-                tab.pdf(path=shot.with_name(f"{shot.name}.pdf"), format="A4")
+                printed = shot.with_name(f"{shot.name}.pdf")
+                tab.pdf(path=printed, format="A4")
+                wrong += undated(printed)
         finally:
             tab.close()
     return wrong
+
+
+def undated(printed: Path) -> list[str]:
+    """The sheets of a PDF without a date and its zone, a line each; none where pdftotext is missing."""
+    if shutil.which("pdftotext") is None:
+        return []
+    command = ["pdftotext", str(printed), "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    sheets = enumerate(text.split("\f")[:-1], 1)
+    dated = re.compile(r"\d{4}-\d\d-\d\d[ \u00a0](\d\d:\d\d[ \u00a0]UTC|\(UTC\))")
+    return [f"no date on sheet {number}" for number, sheet in sheets if not dated.search(sheet)]
 
 
 @pytest.mark.skipif(not REQUIRED, reason="make test-browser writes the pages first")
@@ -113,6 +129,7 @@ def test_a_page_is_readable(browser: Any, site: str, page: Path) -> None:
         ('<p style="color: #ddd; background: #fff">pale</p>', "color-contrast"),
         ("<img src='none.png'>", "image-alt"),
         ("<style>body { background: #fff }</style>", "not dark: 400"),
+        ("<p>2026-11-28</p>", "no date on sheet 1"),
     ],
 )
 def test_what_is_wrong_is_found(browser: Any, tmp_path: Path, body: str, defect: str) -> None:
@@ -121,4 +138,5 @@ def test_what_is_wrong_is_found(browser: Any, tmp_path: Path, body: str, defect:
         f'<!doctype html><html lang="en"><title>t</title><main><h1>t</h1>{body}</main></html>',
         "utf-8",
     )
-    assert any(each.startswith(defect) for each in looked_at(browser, page.as_uri()))
+    shot = tmp_path / "page"
+    assert any(each.startswith(defect) for each in looked_at(browser, page.as_uri(), shot=shot))

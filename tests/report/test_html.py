@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +20,7 @@ from dpcompose.account import open_scope
 from dpcompose.ledger import Ledger
 from dpcompose.notebook import written
 from dpcompose.plan import Plan, PlanAccount, account
-from dpcompose.report import Heading, Page, PageTable, html, page, pictures
+from dpcompose.report import Heading, Page, PageTable, headings, html, page, pictures
 from dpcompose.report.html import SHOWN, fragment
 from dpcompose.report.picture import figure, style
 
@@ -133,3 +137,26 @@ def test_ticks_and_titles_of_pictures_are_written_as_people_write_them() -> None
     assert {"1", "2"} <= set(shown) and not any("10^" in text for text in shown)
     powers = [text.get_text() for text in axes.get_yticklabels() if text.get_text()]
     assert "10^{-8}" in "".join(powers) and "1" in powers and axes.get_title() == "δ = 10⁻⁸"
+
+
+CHROMIUM = shutil.which(os.environ.get("CHROMIUM", "chromium"))
+
+
+def test_every_sheet_of_paper_has_a_date_with_its_zone(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    rows = tuple((f"row {number}", str(number)) for number in range(120))
+    whole = Page("plan", "it is long", tables=(PageTable("Rows", headings("", ">n"), rows),))
+    page.write_text(html(whole), "utf-8")
+    style, body = page.read_text("utf-8").split("</style>")
+    dated = re.compile(r"on \d{4}-\d\d-\d\d \(UTC\)\.")
+    assert dated.search(body) and "footer { display: table-footer-group" in style
+    if CHROMIUM is None or shutil.which("pdftotext") is None:
+        pytest.skip("Chromium and pdftotext print it")
+    printed, flags = tmp_path / "page.pdf", ["--headless", "--no-sandbox", "--disable-gpu"]
+    flags += ["--no-pdf-header-footer", f"--print-to-pdf={printed}"]
+    subprocess.run([CHROMIUM, *flags, page.as_uri()], capture_output=True, check=True, timeout=60)
+    command = ["pdftotext", str(printed), "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    sheets = text.split("\f")[:-1]
+    assert len(sheets) > 2 and all(map(dated.search, sheets))
+    assert "row 119" in text

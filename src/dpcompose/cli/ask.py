@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose.cli.command import ARGUMENT, command, option
-from dpcompose.cli.inputs import pairs
+from dpcompose.cli.inputs import pairs, typed
 from dpcompose.cli.output import stderr, stdout
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError
 
@@ -155,10 +156,7 @@ def _values(text: str) -> tuple[str, ...]:
 
 
 def _number(text: str | None, name: str = "--error") -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        raise DomainError(name, text, "a number, such as 100") from None
+    return typed(name, text, float, "a number, such as 100")
 
 
 def _amount(text: str | None) -> Any:
@@ -277,17 +275,13 @@ class Counter:
         """Do what a line that begins with a point says; False if it ends the prompt."""
         word, _, argument = line.partition(" ")
         argument = argument.strip()
+        shown = {".tables": self._tables, ".budget": self._budget, ".history": self._history}
+        shown[".help"] = partial(stdout, f"{HELP}\n")
         match word:
             case ".quit" | ".exit":
                 return False
-            case ".help":
-                stdout(f"{HELP}\n")
-            case ".tables":
-                self._tables()
-            case ".budget":
-                self._budget()
-            case ".history":
-                self._history()
+            case _ if word in shown:
+                shown[word]()
             case ".spend":
                 self.spend, self.error = _amount(argument), None
             case ".error":

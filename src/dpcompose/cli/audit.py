@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dpcompose import check as guard
 from dpcompose.cli.command import ARGUMENT, Result, command, option
-from dpcompose.cli.inputs import described, loaded, read_plan, read_text
+from dpcompose.cli.inputs import described, loaded, read_plan, read_text, typed
 from dpcompose.cli.output import DONE, REFUSED, Progress, write
 from dpcompose.errors import DomainError, printable
 
@@ -85,7 +85,7 @@ def mechanism(
         if pairs is not None
         else usual_pairs(
             subject, claim, adjacency=related, most=distance, queries=queries, records=read_records(records),
-            domain=domain_of(domain),
+            domain=typed("--domain", domain, _two_numbers, "two numbers, such as 0,1"),
         )
     )  # fmt: skip
     goal = -math.log10(guard.open_probability("alpha", alpha))
@@ -96,7 +96,8 @@ def mechanism(
 
     outcome = audit(
         subject, chosen, claim=claim, alpha=alpha, samples=samples, seconds=guard.positive("--seconds", seconds),
-        seed=seed_of(seed), resume=resume, adjacency=related, learners=LEARNERS, progress=progress,
+        seed=typed("--seed", seed, _seed, "64 hexadecimal digits"), resume=resume, adjacency=related,
+        learners=LEARNERS, progress=progress,
     )  # fmt: skip
     proof = partial(write, "--certificate", text=text_of(outcome.certificate or {}))
     status = REFUSED if outcome.verdict is Verdict.REFUTED else DONE
@@ -199,6 +200,7 @@ def scores(
         delta (D): Of the claim; of mu, where epsilon is read.
     """
     from dpcompose.audit import Verdict, canaries, usual_claim
+    from dpcompose.report import members
 
     try:
         with file.open(encoding="utf-8", newline="") as text:
@@ -208,13 +210,11 @@ def scores(
             "FILE.csv", str(file), f"a CSV file, columns score and inside ({error!r})"
         ) from None
     canary, inside = [row[0] for row in rows], [row[1] for row in rows]
-    outcome = canaries(
-        canary,
-        inside,
-        claim=usual_claim(epsilon=epsilon, delta=delta, mu=mu),
-        alpha=alpha,
-        delta=delta if mu and delta else None,
+    claim, read_at = (
+        usual_claim(epsilon=epsilon, delta=delta, mu=mu),
+        delta if mu and delta else None,
     )
+    outcome = canaries(canary, inside, claim=claim, alpha=alpha, delta=read_at)
     verdict, lower = outcome.verdict.value, outcome.epsilon.lower
     at = f"at delta = {outcome.delta:g}"
     text = f"{verdict.upper()} at alpha = {alpha:g}: {outcome.right} of {outcome.guesses} guesses right\n"
@@ -222,15 +222,11 @@ def scores(
     if outcome.mu:
         text += f"It is not mu-GDP for any mu below {outcome.mu:.4f}, but for alpha; "
         text += f"if it is Gaussian, epsilon >= {outcome.gaussian:.4f} {at}\n"
-    return Result(
-        lambda: {
-            "verdict": verdict, "epsilon": {"lower": lower, "delta": outcome.delta}, "guesses": outcome.guesses,
-            "right": outcome.right, "pvalue": outcome.pvalue, "alpha": alpha, "mu": outcome.mu,
-            "if_gaussian": outcome.gaussian,
-        },
-        text=text,
-        status=REFUSED if outcome.verdict is Verdict.REFUTED else DONE,
-    )  # fmt: skip
+    document = {"verdict": verdict, "epsilon": members(outcome, "lower=epsilon.lower delta")}
+    document |= members(outcome, "guesses right pvalue") | {"alpha": alpha}
+    document |= members(outcome, "mu if_gaussian=gaussian")
+    status = REFUSED if outcome.verdict is Verdict.REFUTED else DONE
+    return Result(lambda: document, text=text, status=status)
 
 
 def subject_of(
@@ -293,14 +289,8 @@ def claim_of_options(
     return read_plan(plan).composition()
 
 
-def domain_of(text: str | None) -> tuple[float, float] | None:
-    """The least and the largest number of a record."""
-    if text is None:
-        return None
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise DomainError("--domain", text, "two numbers, such as 0,1") from None
+def _two_numbers(text: str) -> tuple[float, float]:
+    low, high = map(float, text.split(","))
     return low, high
 
 
@@ -332,12 +322,8 @@ def read_pairs(file: Path) -> tuple[Pair, ...]:
     return tuple(Pair(each.zero, each.one, distance=each.distance) for each in stated)
 
 
-def seed_of(text: str | None) -> bytes | None:
-    """The seed of 64 digits."""
-    try:
-        seed = None if text is None else bytes.fromhex(text)
-    except ValueError:
-        seed = b""
-    if seed is not None and len(seed) != 32:
-        raise DomainError("--seed", text, "64 hexadecimal digits")
+def _seed(text: str) -> bytes:
+    seed = bytes.fromhex(text)
+    if len(seed) != 32:
+        raise ValueError(text)
     return seed

@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -31,7 +30,6 @@ from dpcompose.cli.output import (
     writing,
 )
 from dpcompose.errors import DomainError
-from dpcompose.version import __version__
 
 if TYPE_CHECKING:
     from dpcompose.report import Page, Picture
@@ -114,11 +112,8 @@ class Result:
         """A result that the reports know: its document, and its page."""
         from dpcompose.report import document, page
 
-        return cls(
-            lambda: document(subject, *more, **how),
-            lambda: page(subject, *more, **how),
-            status=status,
-        )
+        stated = partial(document, subject, *more, **how)
+        return cls(stated, partial(page, subject, *more, **how), status=status)
 
 
 OUTPUTS: dict[str, tuple[Any, Declared]] = {
@@ -356,8 +351,7 @@ def _write_files(result: Result, outputs: Mapping[str, Any]) -> None:
 
     pictures = result.pictures()
     if html is not None and page is not None:
-        producer = f"Made by dpcompose {__version__} on {datetime.now(UTC):%Y-%m-%d} (UTC)."
-        write("--html", html, html_of(page(), pictures=pictures, producer=producer))
+        write("--html", html, html_of(page(), pictures=pictures))
         stderr(f"wrote {html}")
     if plot is not None:
         with writing("--plot", plot):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from dpcompose.cli.command import (
     option,
 )
 from dpcompose.cli.inputs import LARGEST_ANCHOR, anchor_in, keys_of, opened, read_text
-from dpcompose.cli.output import REFUSED, Progress, stderr, stdout, write
+from dpcompose.cli.output import REFUSED, Progress, stdout, write
 from dpcompose.errors import DomainError, EvidenceError, printable
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def checkpoint(
     key: SecretKey = None,
     out: Out = None,
     state: Path | None = None,
-) -> None:
+) -> Result:
     """Sign the state of the log now; whoever keeps it sees later whether anything was changed or taken away.
 
     Args:
@@ -116,7 +117,7 @@ def checkpoint(
             ]
     if state is not None:
         write("--state", state, "\n".join(each.text for each in states))
-    _written("".join(notes), out)
+    return _signed("".join(notes), out)
 
 
 @command(files={"out": ()}, doing=None)
@@ -129,7 +130,7 @@ def prove(
     trust: TrustedKeys = None,
     key: SecretKey = None,
     out: Out = None,
-) -> None:
+) -> Result:
     """Write a proof that `check-proof` checks without the ledger: of one entry, or that nothing was changed since.
 
     Args:
@@ -158,7 +159,7 @@ def prove(
                 text = Evidence.prove_consistency(
                     moment.snapshot, _checkpoint("--since", since, scope, keys), under
                 )
-    _written(text, out)
+    return _signed(text, out)
 
 
 @command("json", doing=None)
@@ -226,12 +227,10 @@ def _checkpoint(named: str, file: Path, scope: str, keys: Sequence[VerifierKey])
     return signed[0]
 
 
-def _written(text: str, out: Path | None) -> None:
-    if out is None:
-        stdout(text)
-        return
-    write("--out", out, text)
-    stderr(f"wrote {printable(str(out))}")
+def _signed(text: str, out: Path | None) -> Result:
+    """A text that is printed, or written to a file."""
+    shown, put = "" if out else text, partial(write, "--out", text=text)
+    return Result(dict, text=shown, files=[(out, put)])
 
 
 @command(doing=None)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcompose.errors import DomainError, EvidenceError
 from dpcompose.files import read
@@ -20,10 +20,19 @@ if TYPE_CHECKING:
     from dpcompose.ledger import Anchor, Ledger, VerifierKey
     from dpcompose.plan import Plan
 
+Value = TypeVar("Value")
 LARGEST_TEXT = 10**7
 LARGEST_STATE = 10**9
 LARGEST_ANCHOR = 10**8
 """Bytes of an anchor, which has a line for each tree."""
+
+
+def typed(option: str, text: str | None, read: Callable[[str], Value], domain: str) -> Value | None:
+    """The value of a text, None for none; DomainError with that domain if `read` cannot read it."""
+    try:
+        return None if text is None else read(text)
+    except (ValueError, ArithmeticError):
+        raise DomainError(option, text, domain) from None
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from dpcompose.cli.command import (
     command,
     option,
 )
-from dpcompose.cli.inputs import anchor_in, opened, plan_for
+from dpcompose.cli.inputs import anchor_in, opened, plan_for, typed
 from dpcompose.cli.output import DONE, REFUSED, Progress, write
 from dpcompose.errors import DomainError, TamperedError
 
@@ -82,7 +82,9 @@ def log(
     from dpcompose.report import document, log_page
 
     with opened(url, reading=True) as ledger:
-        begin = None if since is None else _moment(since)
+        begin = typed(
+            "--since", since, _moment, "a day or a time such as 2026-01-31 or 2026-01-31T12:00"
+        )
         chosen = (
             entry
             for entry in ledger.entries(path, after)
@@ -97,12 +99,7 @@ def log(
 
 
 def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise DomainError(
-            "--since", text, "a day or a time such as 2026-01-31 or 2026-01-31T12:00"
-        ) from None
+    found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

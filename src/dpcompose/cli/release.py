@@ -94,13 +94,8 @@ def release(
         require_writable("--out", out, ".csv", ".parquet", ".json")
         steps("opening the table", 0, 3)
         books = Ledger.open(ledger, create=False)
-        bounds = {
-            "unit": unit,
-            "max_rows_per_unit": max_rows,
-            "max_groups_per_unit": max_groups,
-            "max_rows_per_group": max_rows_per_group,
-            "name": name,
-        }
+        bounds: dict[str, Any] = {"unit": unit, "max_rows_per_unit": max_rows, "name": name}
+        bounds |= {"max_groups_per_unit": max_groups, "max_rows_per_group": max_rows_per_group}
         data = _opened(table, schema, books, scope, bounds)
         named = None if spend is None else pairs("--spend", spend.split(","))
         batch = _questions(data, questions, sql, named, out)

@@ -41,14 +41,15 @@ def write_statement(
         privacy (FILE.json): Write the document that `dpcompose statement verify` checks.
     """
     from dpcompose.interop import privacy_json, statement
+    from dpcompose.report import members
 
     stated = statement(read_plan(plan), unit=unit, delta=delta, sampling=sampling, records=records)
     files = (
         (card, partial(write, "--card", text=stated.model_card)),
         (privacy, partial(write, "--privacy", text=privacy_json(stated))),
     )
-    members = {"epsilon": stated.epsilon, "delta": stated.delta, "paragraph": stated.paragraph}
-    return Result(lambda: members, text=f"{stated.paragraph}\n", files=files)
+    document = partial(members, stated, "epsilon delta paragraph")
+    return Result(document, text=f"{stated.paragraph}\n", files=files)
 
 
 @command("json", doing="pricing the mechanisms again")
@@ -78,18 +79,10 @@ def verify(
 
 
 def _document(checked: Verified) -> dict[str, Any]:
-    from dpcompose.report import document
+    from dpcompose.report import members
 
-    stated = checked.statement
-    return {
-        "epsilon": stated.epsilon,
-        "delta": stated.delta,
-        "certified": document(checked.bound),
-        "unit": stated.unit,
-        "digest": checked.digest,
-        "checked": list(checked.checked),
-        "unchecked": list(checked.unchecked),
-    }
+    stated = "epsilon=statement.epsilon delta=statement.delta certified=bound unit=statement.unit"
+    return members(checked, f"{stated} digest checked unchecked")
 
 
 def _page(checked: Verified, source: str) -> Page:

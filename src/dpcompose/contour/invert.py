@@ -61,12 +61,14 @@ def value_at(
     if x >= transform.maximum:
         return LineReading(0.0, 0.0)
     chart = saddle.charted(transform, saddle.Aim(value=x))
-    order = chart.order if chart else saddle.saddle_for_value(transform, x)
-    log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
-    gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
-    if not (
-        math.isfinite(log_m) and (gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2) and variance > 0
-    ):
+    for closeness in (0.02, 1e-4):  # an order that is only near may be far from x where K' is steep
+        order = chart.order if chart else saddle.saddle_for_value(transform, x, tolerance=closeness)
+        log_m, first, variance = chart.cumulants if chart else transform.cumulants(order)
+        gap = abs(first - x - 1 / order - 1 / (order + 1)) if chart is None else 0.0
+        near = gap <= 1e-2 * (abs(x) + 1) or order * gap <= 2
+        if math.isfinite(log_m) and near and variance > 0:
+            break
+    else:
         return LineReading(0.0, _one_moment(transform, x))
     log_mass = min(log_m - order * x + math.log(relative_value(variance, order)), 0.0)
     placement = placement_of(

@@ -342,7 +342,7 @@ def _zero(transform: Transform, aim: Aim, guess: float, tolerance: float) -> flo
                 break
             left, right, at = float(orders[above[0] - 1]), float(orders[above[0]]), int(above[0])
             jump = float(gap[at] - gap[at - 1])
-            if jump < 8:
+            if jump < min(8.0, 400 * tolerance):
                 return left * (right / left) ** (-float(gap[at - 1]) / jump)
             orders = left * (right / left) ** _BETWEEN
             guess = left
@@ -376,7 +376,7 @@ def _increasing_zero(
         stretch = 1.0 if close or abs(step) > 0.1 else 3 * stretch
         candidate = point * math.exp(min(max(step * stretch, -1.0), 1.0))
         candidate = candidate if low < candidate < high else math.sqrt(low * high)
-        if (close and abs(candidate / point - 1) < tolerance) or high / low < 1.002:
+        if (close and abs(candidate / point - 1) < tolerance) or high / low < 1 + min(0.002, tolerance / 10):
             return candidate
         point = candidate
     return point

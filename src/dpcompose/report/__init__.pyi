@@ -24,12 +24,16 @@ if True:
         at_most as at_most,
         left_of as left_of,
         log_page as log_page,
-        main_currency as main_currency,
         price_page as price_page,
         tree_page as tree_page,
-        used_of as used_of,
     )
-    from .number import above as above, below as below, exactly as exactly, trimmed as trimmed
+    from .number import (
+        above as above,
+        below as below,
+        exactly as exactly,
+        members as members,
+        trimmed as trimmed,
+    )
     from .picture import Picture as Picture, require_pictures as require_pictures, write as write
     from .schemas import DOCUMENTS as DOCUMENTS, schema as schema
     from .subject import card_html as card_html, card_text as card_text

@@ -10,12 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from dpcompose.composition import Calibration, Comparison, Risk
+from dpcompose.composition import Calibration, Risk
 from dpcompose.plan import (
-    Contribution,
     EpsilonCurve,
     Growth,
-    Plan,
     PlanAccount,
     PlanCalibration,
     PlanEntry,
@@ -37,7 +35,7 @@ from dpcompose.report.number import (
     plain,
     trimmed,
 )
-from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, message, style
+from dpcompose.report.picture import COLORS, INK, Picture, attacker, band, line, message, style
 from dpcompose.values import Adjacency, Bound
 
 if TYPE_CHECKING:
@@ -78,24 +76,16 @@ def account_page(
 def account_document(account: PlanAccount, *, risk: PlanRisk | None = None) -> dict[str, Any]:
     """The account for programs: every number in full precision, infinite ones as "inf"."""
     return {
-        "plan": plan_document(account.plan),
+        "plan": plain(account.plan),
         "given": {account.question.fixed: account.question.value},
-        "asked": account.question.computed,
-        "total": plain(account.total),
-        "budget": None
+        **members(account, "asked=question.computed total"),
+        "budget": account.limit
         if account.limit is None
-        else {"epsilon": account.limit, "within": account.within},
+        else members(account, "epsilon=limit within"),
         "comparison_delta": account.delta if account.comparisons else None,
-        "comparison": [_compared(each) for each in account.comparisons],
-        "mechanisms": [_shared(contribution) for contribution in account.contributions],
-        "unbounded": list(account.unbounded),
+        **members(account, "comparison=comparisons mechanisms=contributions unbounded"),
         "total_without_unbounded": plain(account.finite),
     } | ({} if risk is None else {"risk": risk_document(risk)})
-
-
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """The plan as it was understood; `toml` reads back as an equal plan."""
-    return {"source": plan.source, "adjacency": plan.adjacency.value, "toml": plan.toml()}
 
 
 def _risk_table(result: PlanRisk | Risk) -> PageTable:
@@ -115,19 +105,16 @@ def _risk_table(result: PlanRisk | Risk) -> PageTable:
         (f"Bayes error: the wrong world named, at prior {prior}", wrong, prior),
         (f"reconstruction of a secret with {prior} chance to guess", secret, prior),
     ]
-    columns = headings("~attack", ">at best", ">guessing blindly")
-    return PageTable("What an attacker gains", columns, rows, [_ATTACKER])
+    titles = "~attack", ">at best", ">guessing blindly"
+    return PageTable.of("What an attacker gains", titles, rows, [_ATTACKER])
 
 
 def risk_document(result: PlanRisk) -> dict[str, Any]:
     """The same for programs: both ends of every number."""
     rates = "prior false_positive_rate true_positive_rate advantage bayes_error reconstruction"
-    return members(result.risk, rates) | {
-        "curve": [
-            {"false_positive_rate": rate, "lower": power.lower, "upper": power.upper}
-            for rate, power in zip(result.rates, result.powers, strict=True)
-        ],
-    }
+    points = zip(result.rates, result.powers, strict=True)
+    curve = [{"false_positive_rate": at} | members(power, "lower upper") for at, power in points]
+    return members(result.risk, rates) | {"curve": curve}
 
 
 def risk_page(result: PlanRisk | Risk) -> Page:
@@ -171,14 +158,11 @@ def calibration_page(result: PlanCalibration) -> Page:
 
 def calibration_document(result: PlanCalibration) -> dict[str, Any]:
     """The same for a machine."""
+    number = "gain" if result.attack else "epsilon"
     return {
-        "key": result.key,
-        "value": result.value,
-        "which": result.extreme,
-        "target": dict(result.attack) or {"epsilon": result.epsilon, "delta": result.delta},
-        "gain" if result.attack else "epsilon": plain(result.calibration.bound),
-        "beyond": plain(result.calibration.neighbor),
-        "plan": plan_document(result.plan),
+        **members(result, "key value which=extreme"),
+        "target": dict(result.attack) or members(result, "epsilon delta"),
+        **members(result, f"{number}=calibration.bound beyond=calibration.neighbor plan"),
     }
 
 
@@ -266,15 +250,7 @@ def _theorems(account: PlanAccount, explain: bool) -> PageTable:
 def _certificate(account: PlanAccount) -> PageTable:
     certificate = account.total.certificate
     rows = [(name, above(size, 3)) for name, size in certificate.budget]
-    return PageTable("Where the width comes from", headings("error", f">{certificate.unit}"), rows)
-
-
-def _compared(each: Comparison) -> dict[str, Any]:
-    return {"theorem": each.name} | members(each, "reference kind epsilon lower note")
-
-
-def _shared(contribution: Contribution) -> dict[str, Any]:
-    return members(contribution.entry, "name times") | members(contribution, "alone without")
+    return PageTable.of("Where the width comes from", ("error", f">{certificate.unit}"), rows)
 
 
 def _at_most(bound: Bound) -> str:
@@ -299,18 +275,14 @@ def in_words(entry: PlanEntry) -> str:
 
 
 def _few(value: Any) -> str:
-    match value:
-        case bool() | int() | str():
-            return str(value)
-        case float():
-            return trimmed(nearest(value, 4))
-        case tuple():
-            entries = cast("tuple[Any, ...]", value)
-            if not all(isinstance(each, int | float) for each in entries):
-                return "as in the plan"
-            return ", ".join([*map(_few, entries[:4]), *["..."][: len(entries) > 4]])
-        case _:
-            return "as in the plan"
+    if isinstance(value, int | str):
+        return str(value)
+    if isinstance(value, float):
+        return trimmed(nearest(value, 4))
+    entries = cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))
+    if not all(isinstance(each, int | float) for each in entries):
+        return "as in the plan"
+    return ", ".join([*map(_few, entries[:4]), *["..."][: len(entries) > 4]])
 
 
 def meaning(account: PlanAccount) -> str:
@@ -404,22 +376,13 @@ def _draw_profile(curve: EpsilonCurve, delta: float, axes: Axes) -> None:
 
 
 def _draw_growth(growth: Growth, axes: Axes) -> None:
-    drawn = 0
     for position, curve in enumerate(growth.curves):
         points = [(stop, epsilon) for stop, epsilon in curve.points if 0 < epsilon < math.inf]
-        if points:
-            certified, estimate = curve.kind == "certified", curve.kind == "estimate"
-            axes.plot(
-                *zip(*points, strict=True),
-                color=COLORS[position % len(COLORS)],
-                linestyle=":" if estimate else "-" if certified else ("--", "-.")[position % 2],
-                linewidth=2.6 if certified else 1.5,
-                marker="o" if len(points) == 1 else None,
-                label=curve.name,
-                zorder=3 if certified else 2,
-            )
-            drawn += 1
-    if not drawn:
+        dashes = {"certified": "-", "estimate": ":"}.get(curve.kind, ("--", "-.")[position % 2])
+        width, above_others = (2.6, 3) if curve.kind == "certified" else (1.5, 2)
+        look = {"color": COLORS[position % len(COLORS)], "linestyle": dashes, "linewidth": width}
+        line(axes, points, label=curve.name, zorder=above_others, **look)
+    if not axes.lines:
         message(axes, "no theorem gives a finite epsilon here")
     axes.set(xscale="log", yscale="log", xlabel=growth.unit, ylabel="epsilon")
     axes.set(title="How epsilon grows")

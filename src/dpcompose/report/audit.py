@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.audit import AuditResult, Verdict
-from dpcompose.report.layout import Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable
 from dpcompose.report.number import exactly, members, nearest
 from dpcompose.report.picture import COLORS, INK, Picture, message, style
 
@@ -66,20 +66,17 @@ def _tried(result: AuditResult) -> PageTable:
         for each in sorted(result.tried, key=lambda each: -each.excess)[:SHOWN]
     ]
     note = "Excess: an estimate of P(S) - e^epsilon Q(S) - delta; its standard error is beside it."
-    columns = headings("~event", ">excess", ">error", "violation")
-    return PageTable("Events tried", columns, rows, [note])
+    return PageTable.of("Events tried", ("~event", ">excess", ">error", "violation"), rows, [note])
 
 
 def audit_document(result: AuditResult, *, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The result of an audit, for programs."""
     stated = {name: _header(result)[name] for name in ("subject", "claim")}
     return {
-        **{"verdict": result.verdict.value, **stated, "alpha": _alpha(result)},
+        **members(result, "verdict") | stated | {"alpha": _alpha(result)},
         **members(result, "samples log_wealth"),
-        "epsilon": {"lower": result.epsilon.lower, "delta": result.delta},
-        **members(result, "event description unseen repeated freshness"),
-        "tried": [members(each, "event excess error excluded") for each in result.tried],
-        "not_looked_at": list(result.unread),
+        "epsilon": members(result, "lower=epsilon.lower delta"),
+        **members(result, "event description unseen repeated freshness tried not_looked_at=unread"),
         "notes": list(notes),
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpcompose.report.layout import Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable
 from dpcompose.report.number import (
     above,
     below,
@@ -19,7 +19,7 @@ from dpcompose.report.number import (
     plain,
     trimmed,
 )
-from dpcompose.report.picture import COLORS, INK, Picture, style
+from dpcompose.report.picture import COLORS, INK, Picture, line, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,23 +65,15 @@ def listing_page(statements: Iterable[Statement]) -> Page:
         (each.number, each.title, " ".join(taken.option for taken in each.parameters))
         for each in statements
     ]
-    columns = headings("number", "~title", "~options")
-    table = PageTable("Statements of sections 2.3 and 3.5", columns, rows)
+    titles = "number", "~title", "~options"
+    table = PageTable.of("Statements of sections 2.3 and 3.5", titles, rows)
     headline = "dpcompose theorem NUMBER OPTIONS evaluates one"
     return Page("The book, executable", headline, tables=[table])
 
 
 def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
     """The same for a machine."""
-
-    def parameters(statement: Statement) -> list[dict[str, Any]]:
-        return [
-            {"name": each.name, "kind": each.kind.__name__} | members(each, "meaning required")
-            for each in statement.parameters
-        ]
-
-    listed = ((members(each, "number title says"), parameters(each)) for each in statements)
-    return {"statements": [named | {"parameters": taken} for named, taken in listed]}
+    return {"statements": [members(each, "number title says parameters") for each in statements]}
 
 
 def lesson_page(
@@ -93,7 +85,7 @@ def lesson_page(
         (each.name, each.meaning, {None: "", True: "right"}.get(right, f"Not yet: {each.hint}"))
         for each, right in zip(lesson.parameters, verdicts, strict=True)
     ]
-    table = PageTable("Exercises", headings("", "~question", "~your answer"), rows)
+    table = PageTable.of("Exercises", ("", "~question", "~your answer"), rows)
     done, number = sum(map(bool, verdicts)), lesson.number
     headline = f"Lesson {number}, {lesson.title}: {done} of {len(rows)} answers are right"
     following = f"dpcompose exercise {number} --a NUMBER checks an answer"
@@ -150,27 +142,19 @@ def experiment_page(result: Summary, *, adversary: str = "", budget: str = "") -
 def experiment_document(result: Summary, *, adversary: str, seed: int) -> dict[str, Any]:
     """The experiment for programs: every number in full precision."""
     edges, zero, one = result.measured.histogram()
+    ends = "lower estimate upper"
     return {
-        "adversary": adversary,
-        "rounds": result.game.rounds,
+        **{"adversary": adversary, "rounds": result.game.rounds},
         "family": [_label(each) for each in result.game.family],
-        **members(result.game, "adjacency orientation"),
-        **{"transcripts": result.transcripts, "seed": seed, "failure": result.measured.failure},
-        "epsilon": result.epsilon,
-        "delta": {
-            name: ends[0] for name, ends in members(result.at, "lower estimate upper").items()
-        },
+        **members(result.game, "adjacency orientation") | members(result, "transcripts"),
+        **{"seed": seed} | members(result, "failure=measured.failure epsilon"),
+        "delta": {name: delta for name, (delta,) in members(result.at, ends).items()},
         **members(result, "certified exact sound"),
-        "curve": {
-            "epsilon": plain(result.epsilons),
-            **members(result.curve, "lower estimate upper"),
-            "certified": plain(result.ceiling),
-            "exact": plain(result.walked),
-        },
-        "theorems": [
-            {"theorem": each.name} | members(each, "reference points") for each in result.theorems
-        ],
-        "losses": {"edges": edges.tolist(), "world_0": zero.tolist(), "world_1": one.tolist()},
+        "curve": members(result, "epsilon=epsilons")
+        | members(result.curve, ends)
+        | members(result, "certified=ceiling exact=walked"),
+        **members(result, "theorems"),
+        "losses": plain({"edges": edges, "world_0": zero, "world_1": one}),
     }
 
 
@@ -214,7 +198,7 @@ def _curve(result: Summary) -> PageTable:
         (exactly(epsilon), *(text(float(curve[at]), digits) for curve, text, digits in curves))
         for epsilon, at in points
     ]
-    return PageTable("What the adversary tells apart", headings(*titles), rows)
+    return PageTable.of("What the adversary tells apart", titles, rows)
 
 
 def _promised(result: Summary) -> PageTable:
@@ -222,10 +206,9 @@ def _promised(result: Summary) -> PageTable:
     points = [(each, each.points[len(each.points) // 2]) for each in result.theorems]
     delta = points[0][1][1] if points else 0.0
     rows = sorted((at[0], each.name, each.reference) for each, at in points if at[1] == delta)
-    columns = headings("~theorem", ">epsilon", "reference")
     cells = [(name, above(epsilon), reference) for epsilon, name, reference in rows]
     title = f"What the theorems promise of every adversary at delta = {exactly(delta)}"
-    return PageTable(title, columns, cells)
+    return PageTable.of(title, ("~theorem", ">epsilon", "reference"), cells)
 
 
 def _draw_losses(result: Summary, axes: Axes) -> None:
@@ -257,13 +240,10 @@ def _draw_deltas(result: Summary, budget: tuple[float, float] | None, axes: Axes
     others = [each for each in result.theorems if each.name != "certified composition"]
     for position, theorem in enumerate(others):
         points = [(epsilon, delta) for epsilon, delta in theorem.points if epsilon <= 3 * x[-1]]
-        if points:
-            look: dict[str, Any] = {"color": COLORS[2 + position % 6], "linewidth": 1.3}
-            # A step: straight lines between the points would be below what the theorem proves.
-            look |= {"linestyle": "-." if position < 6 else ":", "drawstyle": "steps-post"}
-            look["label"] = theorem.name
-            marker = "." if len(points) == 1 else None
-            axes.plot(*zip(*points, strict=True), marker=marker, **look)
+        look: dict[str, Any] = {"color": COLORS[2 + position % 6], "linewidth": 1.3}
+        # A step: straight lines between the points would be below what the theorem proves.
+        look |= {"linestyle": "-." if position < 6 else ":", "drawstyle": "steps-post"}
+        line(axes, points, label=theorem.name, **look)
     if budget is not None:
         mark: dict[str, Any] = {"color": "black", "marker": "x", "linestyle": "none"}
         axes.plot(*([end] for end in budget), label="the budget claimed", **mark)

@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.composition import Composable, Composition, Profile, epsilon, running_epsilon
 from dpcompose.errors import DomainError
 from dpcompose.plan import PlanAccount, TrainingHistory
-from dpcompose.report.layout import Page, PageTable, headings
+from dpcompose.report.layout import Page, PageTable
 from dpcompose.report.number import above, exactly, interval
 from dpcompose.report.picture import (
     COLORS,
@@ -24,6 +24,7 @@ from dpcompose.report.picture import (
     attacker,
     band,
     figure,
+    line,
     message,
     named,
     style,
@@ -197,10 +198,8 @@ def accuracy(
     )
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="error")
     axes.set(title=f"Error over epsilon, delta = {exactly(delta)}")
-    if points:
-        marker = "o" if len(points) == 1 else None
-        axes.plot(*zip(*points, strict=True), color=COLORS[0], linewidth=2, marker=marker)
-    else:
+    line(axes, points, color=COLORS[0], linewidth=2)
+    if not points:
         message(axes, "epsilon is infinite at every scale")
     return style(axes)
 
@@ -286,7 +285,7 @@ def training_page(history: TrainingHistory) -> Page:
     facts = [("holds", history.holds)]
     if history.target is not None:
         facts.insert(0, ("budget", f"epsilon {exactly(history.target)} {at}"))
-    table = PageTable("Epsilon over steps", headings(">steps", ">at least", ">at most"), rows)
+    table = PageTable.of("Epsilon over steps", (">steps", ">at least", ">at most"), rows)
     return Page("Training", headline, facts=facts, tables=[table])
 
 

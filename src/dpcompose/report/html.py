@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 
 from dpcompose.notebook import escaped
 from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.picture import Picture
+from dpcompose.version import __version__
 
 SHOWN = 10
 """Rows of a table that are shown before the reader asks for all."""
 HIDDEN = '<span aria-hidden="true">&nbsp;</span>'
 
 
-def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcompose") -> str:
+def html(page: Page, *, pictures: Sequence[Picture] = ()) -> str:
     """`page` as an HTML document.
 
     Args:
         page: The page; all its text is escaped.
         pictures: Its pictures, the first of which stands below the answer.
-        producer: The text of the footer.
     """
     facts = "".join(
         f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in page.facts
@@ -45,7 +46,7 @@ def html(page: Page, *, pictures: Sequence[Picture] = (), producer: str = "dpcom
         body.append(
             f"<details><summary>The plan</summary><pre>{escape(page.source)}</pre></details>"
         )
-    return framed(f"{page.title}: {page.headline}", body, producer)
+    return framed(f"{page.title}: {page.headline}", body)
 
 
 def fragment(page: Page) -> str:
@@ -72,8 +73,8 @@ def fragment(page: Page) -> str:
     return "".join([*parts, *(f"<p><small>{escaped(note)}</small></p>" for note in last)])
 
 
-def framed(title: str, body: list[str], producer: str = "dpcompose") -> str:
-    """Lines of HTML as a document in the style of all pages; the title and the footer are escaped."""
+def framed(title: str, body: list[str]) -> str:
+    """Lines of HTML as a document in the style of all pages, its title escaped. The footer, with the date, is on each sheet."""
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
@@ -88,7 +89,7 @@ def framed(title: str, body: list[str], producer: str = "dpcompose") -> str:
 <main>
 {chr(10).join(filter(None, body))}
 </main>
-<footer>{escaped(producer)}</footer>
+<footer>Made by dpcompose {__version__} on {datetime.now(UTC):%Y-%m-%d} (UTC).</footer>
 </body>
 </html>
 """

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Tone = Literal["plain", "good", "bad"]
 
@@ -54,6 +54,13 @@ class PageTable:
     rows: Sequence[tuple[str, ...]]
     notes: Sequence[str] = ()
     shares: Sequence[float] = ()
+
+    @classmethod
+    def of(
+        cls, title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]], *more: Any
+    ) -> PageTable:
+        """Rows under the titles that `headings` reads."""
+        return cls(title, headings(*titles), rows, *more)
 
 
 @dataclass(frozen=True)

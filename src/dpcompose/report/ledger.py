@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +20,7 @@ from dpcompose.ledger import (
     paths_down_to,
 )
 from dpcompose.report.layout import Heading, Page, PageTable, headings
-from dpcompose.report.number import above, below, exactly, members, trimmed
+from dpcompose.report.number import above, below, exactly, members, plain, trimmed
 from dpcompose.values import rounded_down
 
 if TYPE_CHECKING:
@@ -191,20 +190,15 @@ def at_most(amount: Amount) -> str:
 def balance_document(balance: Balance, left: Amounts) -> dict[str, Any]:
     """A scope and its balance, exactly; `left` is what it and all above it leave."""
     scope, (target, both_ends, _) = balance.scope, _in_epsilon(balance, left)
+    renewed = {"renew": None} if scope.renewal is None else members(scope, "renew=renewal.text")
     return {
-        "path": scope.path,
-        "kind": str(scope.kind),
-        "caps": scope.caps.texts(),
-        "spent": balance.spent.texts(),
+        **members(balance, "path=scope.path kind=scope.kind caps=scope.caps spent"),
         "left": left.texts(),
-        "target": None if target is None else {"epsilon": target[0], "delta": target[1]},
-        "epsilon": None if both_ends is None else {"spent": both_ends[0], "left": both_ends[1]},
+        "target": target and dict(zip(("epsilon", "delta"), target, strict=True)),
+        "epsilon": both_ends and dict(zip(("spent", "left"), both_ends, strict=True)),
         "slots": scope.slots,
         "taken": balance.taken if scope.kind is Kind.SLOTS else None,
-        "renew": None if scope.renewal is None else scope.renewal.text,
-        "period": None if balance.period is None else list(balance.period),
-        "closed": balance.closed,
-        "opened": scope.opened,
+        **renewed | members(balance, "period closed opened=scope.opened"),
         "description": _without_key(scope.description),
     }
 
@@ -224,16 +218,13 @@ def entry_page(entry: Entry) -> Page:
 
 def log_page(entries: Iterable[Entry], *, path: str) -> Page:
     """Entries, oldest first."""
-    columns = headings(">entry", "time", "kind", "~scope", "~actor", "~what")
     rows = [
         (str(each.sequence), each.time[:19], each.kind, each.scope, each.actor, _details(each))
         for each in entries
     ]
-    return Page(
-        path,
-        f"{path}: {len(rows):,} {'entry' if len(rows) == 1 else 'entries'}",
-        tables=[PageTable("Entries", columns, rows)],
-    )
+    titles = ">entry", "time", "kind", "~scope", "~actor", "~what"
+    headline = f"{path}: {len(rows):,} {'entry' if len(rows) == 1 else 'entries'}"
+    return Page(path, headline, tables=[PageTable.of("Entries", titles, rows)])
 
 
 def _details(entry: Entry) -> str:
@@ -304,13 +295,8 @@ def receipt_page(
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
     """The same for programs; `receipt` is the text that redeems it."""
-    return {
-        "granted": True,
-        **members(receipt, "scope sequence key"),
-        "cost": receipt.cost.texts(),
-        "left": left.texts(),
-        "receipt": receipt.to_json(),
-    }
+    granted = {"granted": True} | members(receipt, "scope sequence key cost")
+    return granted | {"left": left.texts(), "receipt": receipt.to_json()}
 
 
 def verification_page(result: Verification, *, where: str = "The ledger") -> Page:
@@ -329,7 +315,7 @@ def verification_page(result: Verification, *, where: str = "The ledger") -> Pag
 
 def exposure_page(result: Exposure) -> Page:
     """The page with both numbers."""
-    columns = headings("", ">epsilon at most", ">but with probability", "regime", "~holds")
+    titles = "", ">epsilon at most", ">but with probability", "regime", "~holds"
     rows: list[tuple[str, ...]] = []
     for name, each in (("promised", result.promised), ("spent", result.spent)):
         failure = above(each.failure) if each.failure else ""
@@ -338,7 +324,7 @@ def exposure_page(result: Exposure) -> Page:
     facts = (
         ("present in", ", ".join(result.paths)),
         ("delta", exactly(result.delta)),
-        ("neighbors", _adjacency(result) or "not one for all"),
+        ("neighbors", plain(result.adjacency) or "not one for all"),
         *([("window", result.window)] if result.window else []),
         *(("periods", f"{number} of {path}") for path, number in result.periods.items()),
     )
@@ -347,25 +333,18 @@ def exposure_page(result: Exposure) -> Page:
     if not result.promised.available:
         headline = f"Nothing finite is promised at delta = {exactly(result.delta)}"
     note = "Promised: the worst case of all future questions. Spent: charges so far."
-    tables = [PageTable("At most", columns, rows)]
+    tables = [PageTable.of("At most", titles, rows)]
     return Page("Exposure of one person", headline, facts=facts, tables=tables, notes=[note])
-
-
-def _adjacency(result: Exposure) -> str | None:
-    return None if result.adjacency is None else result.adjacency.value
 
 
 def exposure_document(result: Exposure) -> dict[str, Any]:
     """The same for programs."""
-    return {
-        "paths": list(result.paths),
-        "delta": result.delta,
-        "adjacency": _adjacency(result),
-        "window": result.window or None,
-        "periods": dict(result.periods),
-        "promised": {"available": result.promised.available} | asdict(result.promised),
-        "spent": {"available": result.spent.available} | asdict(result.spent),
-    }
+    window = {"window": result.window or None}
+    return (
+        members(result, "paths delta adjacency")
+        | window
+        | members(result, "periods promised spent")
+    )
 
 
 def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str:
@@ -396,7 +375,7 @@ def advice_page(
 ) -> Page:
     """The advice as a table, the best filter first."""
     best = next((each for each in result if each.filter is not None and each.work != 0), None)
-    columns = headings("budget", ">of the plan", *(f">{name}" for name in names), "~take it when")
+    titles = "budget", ">of the plan", *(f">{name}" for name in names), "~take it when"
     rows = [
         (each.kind, *map(_count, (each.work, *each.alone)), TAKE_WHEN[each.kind])
         for each in result
@@ -409,7 +388,7 @@ def advice_page(
         if each.delta
     ]
     aim = f"epsilon {exactly(target['epsilon'])} at delta {exactly(target['delta'])}"
-    tables = [PageTable(f"Granted within {aim}", columns, rows)]
+    tables = [PageTable.of(f"Granted within {aim}", titles, rows)]
     title, notes = "Which budget to open", [*_READING, *notes]
     if best is None:
         return Page(title, "No budget grants any of it", "bad", tables=tables, notes=notes)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from enum import Enum
+from operator import attrgetter
 from typing import Any, cast
 
 from dpcompose.values import Bound
@@ -65,20 +67,49 @@ def bound_document(bound: Bound) -> dict[str, Any]:
     return members(bound, "lower upper width") | rests_on
 
 
+_RECORDS = {
+    "Comparison": "theorem=name reference kind epsilon lower note",
+    "Contribution": "name=entry.name times=entry.times alone without",
+    "ExposureStatement": "available epsilon regime holds theorem failure",
+    "Parameter": "name kind=kind.__name__ meaning required",
+    "Plan": "source adjacency toml",
+    "TheoremCurve": "theorem=name reference points",
+    "Tried": "event excess error excluded",
+}
+"""The members of parts of documents by their class, as `members` reads them."""
+
+
 def members(subject: Any, names: str) -> dict[str, Any]:
-    """These attributes of a result, separated by spaces, as a document has them."""
-    return {name: plain(getattr(subject, name)) for name in names.split()}
+    """These attributes of a result as a document has them, separated by spaces; `kind=scope.kind` is a part's under a name."""
+    stated = (each.partition("=") for each in names.split())
+    return {name: plain(attrgetter(path or name)(subject)) for name, _, path in stated}
 
 
 def plain(value: Any) -> Any:
-    """A value in the types of JSON: a bound with both ends, an enumeration by its value, arrays and tuples as lists."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in cast("list[Any]", value)]
-    if isinstance(value, Bound):
-        return bound_document(value)
-    return value.tolist() if type(value).__module__ == "numpy" else value
+    """A value in the types of JSON: records by their members, enumerations by their values, sequences as lists.
+
+    A method is called, and what has no type of JSON is its text.
+    """
+    if record := _RECORDS.get(type(value).__name__):
+        return members(value, record)
+    if type(value).__module__ == "numpy":
+        return value.tolist()
+    match value:
+        case Enum():
+            return value.value
+        case None | bool() | int() | float() | str():
+            return value
+        case Bound():
+            return bound_document(value)
+        case list() | tuple():
+            return [plain(each) for each in cast("list[Any]", value)]
+        case Mapping():
+            named = cast("Mapping[str, Any]", value)
+            return {name: plain(each) for name, each in named.items()}
+        case _ if callable(value):
+            return plain(value())
+        case _:
+            return str(value)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -109,7 +109,14 @@ def band(
         return
     x, least, most = ([float(each[index]) for index in finite] for each in (at, lower, upper))
     axes.fill_between(x, least, most, color=COLORS[0], alpha=0.3, linewidth=0)
-    axes.plot(x, most, color=COLORS[0], linewidth=2, marker="o" if len(finite) == 1 else None)
+    line(axes, list(zip(x, most, strict=True)), color=COLORS[0], linewidth=2)
+
+
+def line(axes: Axes, points: Sequence[tuple[float, float]], **look: Any) -> None:
+    """A line through points; one alone is a dot, and of none there is nothing."""
+    if points:
+        marker = "o" if len(points) == 1 else None
+        axes.plot(*zip(*points, strict=True), marker=marker, **look)
 
 
 def attacker(axes: Axes, rates: Sequence[float], lower: Any, upper: Any, *, log: bool) -> None:

@@ -9,10 +9,10 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from dpcompose.numerics import two_digits
-from dpcompose.report.layout import Heading, Page, PageTable, headings
+from dpcompose.report.layout import Heading, Page, PageTable
 from dpcompose.report.ledger import at_least, at_most, listed
-from dpcompose.report.number import below, exactly, members
-from dpcompose.report.picture import COLORS, INK, Picture, figure, named, style
+from dpcompose.report.number import below, exactly, members, plain
+from dpcompose.report.picture import COLORS, INK, Picture, figure, line, named, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,8 +54,8 @@ def release_document(
     """Answers for programs."""
     receipt = answers[0].receipt
     return {
-        "charged": receipt.cost.texts(),
-        "left": {name: str(amount) for name, amount in left.items()},
+        "charged": plain(receipt.cost),
+        "left": plain(left),
         "receipt": members(receipt, "scope sequence key hash"),
         "replayed": answers[0].replayed,
         "answers": [_document(answer, confidence) for answer in answers],
@@ -66,7 +66,6 @@ def quote_page(
     quotes: Sequence[Quote], *, confidence: float = 0.95, left: Mapping[str, Any] | None = None
 ) -> Page:
     """A page for quotes: the price of each question, the error of its answer, its sensitivity, and whether it fits."""
-    columns = headings("question", "~price", ">error", "fits")
     rows = [_quoted(quote, confidence) for quote in quotes]
     facts = [("left", listed(quotes[0].left if left is None else left, at_most))]
     headline, tone = "Nothing was charged", "plain"
@@ -75,10 +74,8 @@ def quote_page(
     each = f"Errors hold with probability {confidence:g} for each number by itself."
     said = ("question", "unit", "stability", "noise")
     reasons = [tuple(row[name] for name in said) for row in _explained(quotes)]
-    explained = PageTable(
-        "Explained", headings("question", "~unit", "~stability", "~noise"), reasons
-    )
-    tables = PageTable("Quotes", columns, rows), explained
+    explained = PageTable.of("Explained", ("question", "~unit", "~stability", "~noise"), reasons)
+    tables = PageTable.of("Quotes", ("question", "~price", ">error", "fits"), rows), explained
     return Page("", headline, tone, facts, tables, [each, quotes[0].bias])
 
 
@@ -87,12 +84,10 @@ def quote_document(
 ) -> dict[str, Any]:
     """Quotes for programs; where the error follows from the answer, as that of a mean from its count, it is null."""
     return {
-        "left": {name: str(amount) for name, amount in left.items()},
+        "left": plain(left),
         "quotes": [
             {
-                "question": quote.question.kind,
-                "price": {name: str(amount) for name, amount in quote.price.items()},
-                "fits": quote.fits,
+                **members(quote, "question=question.kind price fits"),
                 "error": {"confidence": confidence, "at most": _error(quote, confidence)},
                 **{name: row[name] for name in ("unit", "stability", "noise")},
             }
@@ -154,21 +149,9 @@ def _bars(cells: Sequence[float], errors: Sequence[float]) -> list[str]:
 
 
 def _document(answer: Answer, confidence: float) -> dict[str, Any]:
-    errors = answer.expected_error(confidence)
-    return {
-        "question": answer.question.kind,
-        "columns": {
-            values.name: [_plain(cell) for cell in values.cells] for values in answer.columns
-        },
-        "error": {
-            "confidence": confidence,
-            "at most": list(errors) if isinstance(errors, tuple) else errors,
-        },
-    }
-
-
-def _plain(cell: Any) -> Any:
-    return cell if cell is None or isinstance(cell, (bool, int, float, str)) else str(cell)
+    error = {"confidence": confidence, "at most": plain(answer.expected_error(confidence))}
+    columns = {values.name: plain(values.cells) for values in answer.columns}
+    return {"question": answer.question.kind, "columns": columns, "error": error}
 
 
 def answer_pictures(answer: Answer, *, confidence: float = 0.95) -> tuple[Picture]:
@@ -200,7 +183,7 @@ def answer_pictures(answer: Answer, *, confidence: float = 0.95) -> tuple[Pictur
 
 def counting_page(plan: CountingPlan) -> Page:
     """The numbers of queries, method by method."""
-    columns = headings("method", ">queries", "grows like", "error", "reference")
+    titles = "method", ">queries", "grows like", "error", "reference"
     rows = [
         (row.method, _queries(row.queries), row.growth, _holds(row.accuracy), row.reference)
         for row in plan.rows
@@ -212,7 +195,7 @@ def counting_page(plan: CountingPlan) -> Page:
         ("privacy", f"{total}, delta = {exactly(plan.delta)}, for all answers together"),
     ]
     units = f"Coordinated answering is for units of {plan.domain:,} kinds"
-    tables = [PageTable(f"Queries at an error of {error}", columns, rows)]
+    tables = [PageTable.of(f"Queries at an error of {error}", titles, rows)]
     notes = [f"{units}, and queries known in advance."]
     return Page("", "How many counting queries", facts=facts, tables=tables, notes=notes)
 
@@ -224,8 +207,7 @@ def counting_pictures(plan: CountingPlan, curves: Sequence[Any]) -> tuple[Pictur
     def draw(axes: Axes) -> None:
         for color, curve in zip(cycle(COLORS), curves, strict=False):
             points = [(queries, error) for queries, error in curve.points if error < 1]
-            if points:
-                axes.plot(*zip(*points, strict=True), color=color, label=curve.method)
+            line(axes, points, color=color, label=curve.method)
         axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
         axes.set(xscale="log", yscale="log", xlabel="counting queries", title=title)
         axes.set(ylabel="error, as a part of the units")

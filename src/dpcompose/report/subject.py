@@ -47,25 +47,20 @@ def page(subject: Any, /, *more: Any, **how: Any) -> Page:
     Raises:
         DomainError: If results of this class have no page.
     """
-    try:
-        return _function(subject, "{}_page")(subject, *more, **how)
-    except DomainError:
-        if isinstance(subject, (list, tuple)):
-            raise
-        if isinstance(subject, Listed):
-            headline, *rows = str(subject).splitlines()
-            return Page(type(subject).__name__, headline, notes=rows)
-        try:
-            return _function([subject], "{}_page")([subject], *more, **how)
-        except DomainError:
-            if not isinstance(subject, Card | Bound):
-                raise
-            return plain_page(subject)
+    for shown in (subject, [subject]):
+        if function := _maker(shown, "page"):
+            return function(shown, *more, **how)
+    if isinstance(subject, Listed):
+        headline, *rows = str(subject).splitlines()
+        return Page(type(subject).__name__, headline, notes=rows)
+    if isinstance(subject, Card | Bound):
+        return plain_page(subject)
+    return _function(subject, "page")
 
 
 def document(subject: Any, /, *more: Any, **how: Any) -> dict[str, Any]:
     """A result as a document for programs: every number in full; see `page`."""
-    return _function(subject, "{}_document")(subject, *more, **how)
+    return _function(subject, "document")(subject, *more, **how)
 
 
 def pictures(subject: Any, /, *more: Any, **how: Any) -> tuple[Picture, ...]:
@@ -74,7 +69,7 @@ def pictures(subject: Any, /, *more: Any, **how: Any) -> tuple[Picture, ...]:
     Raises:
         DomainError: If results of this class have no pictures.
     """
-    return _function(subject, "{}_pictures")(subject, *more, **how)
+    return _function(subject, "pictures")(subject, *more, **how)
 
 
 def save(path: str | Path, subject: Any, /, *more: Any, **how: Any) -> None:
@@ -98,15 +93,22 @@ def card_html(subject: Any, /) -> str:
     return fragment(page(subject))
 
 
-def _function(subject: Any, form: str) -> Any:
+def _maker(subject: Any, form: str) -> Any:
+    """The function that makes a page, a document or pictures of such results, None if there is none."""
     items = cast("list[Any]", subject) if isinstance(subject, (list, tuple)) else []
     first, several = (items or [subject])[0], bool(items)
     names = [f"[{each.__name__}]" if several else each.__name__ for each in type(first).__mro__]
     for file, _, stem in (_SUBJECTS.get(name, "").partition(" ") for name in names):
         functions = vars(import_module(f"dpcompose.report.{file}")) if file else {}
-        if form.format(stem) in functions:
-            return functions[form.format(stem)]
-    raise DomainError("subject", subject, f"a result that has a {form.format('').strip('_')}")
+        if function := functions.get(f"{stem}_{form}"):
+            return function
+    return None
+
+
+def _function(subject: Any, form: str) -> Any:
+    if function := _maker(subject, form):
+        return function
+    raise DomainError("subject", subject, f"a result that has a {form}")
 
 
 def plain_page(result: Any) -> Page:

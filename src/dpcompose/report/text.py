@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from dpcompose.errors import printable
 from dpcompose.report.layout import Heading, Page, PageTable
@@ -32,12 +32,10 @@ def text(shown: Page | PageTable) -> str:
 
 def _lines(page: Page, width: int) -> Iterator[str]:
     facts = [(printable(name), printable(value)) for name, value in page.facts]
-    yield from _text(page.headline, width, page.tone)
     columns = [Heading("", wrap=False), Heading("", wrap=True)]
-    if facts and width >= NARROW and _fits(columns, facts, width, gap=2):
-        yield from _rows(columns, facts, _widths(columns, facts, width, gap=2), "  ", "dim")
-    else:
-        yield from _block(facts, width)
+    grid = _grid(columns, facts, width, "  ", "dim") if facts and width >= NARROW else None
+    yield from _text(page.headline, width, page.tone)
+    yield from _block(facts, width) if grid is None else chain(*grid)
     for table in page.tables:
         yield ""
         yield from _text(table.title, width, "bold")
@@ -55,67 +53,54 @@ def _lines(page: Page, width: int) -> Iterator[str]:
 def _table(table: PageTable, width: int) -> Iterator[str]:
     titles = [column.title for column in table.columns]
     rows = [[printable(cell) for cell in row] for row in table.rows]
-    if width < NARROW or not _fits(table.columns, [titles, *rows], width, gap=3):
+    grid = None if width < NARROW else _grid(table.columns, [titles, *rows], width, "   ")
+    if grid is None:
         for row in rows:
             yield from _block(list(zip(titles, row, strict=True)), width)
             yield ""
         return
-    widths = _widths(table.columns, [titles, *rows], width, gap=3)
-    head = list(_rows(table.columns, [titles], widths, "   "))
-    body = list(_rows(table.columns, rows, widths, "   "))
     rule = "\u2500" if "utf" in (sys.stdout.encoding or "").lower() else "-"
-    yield from (_styled(line, "bold") for line in head)
-    yield rule * max(map(_cells, [*head, *body]))
-    yield from body
+    yield from (_styled(line, "bold") for line in grid[0])
+    yield rule * max(map(_cells, chain(*grid)))
+    yield from chain(*grid[1:])
 
 
-def _fits(
-    columns: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, *, gap: int
-) -> bool:
-    """Whether every word has room in its column, and every cell in a column that is kept whole."""
-    least = 0
-    for column, cells in zip(columns, zip(*rows, strict=True), strict=False):
-        words = [word for cell in cells for word in (cell.split() if column.wrap else [cell])]
-        least += max(map(_cells, words), default=0)
-    return least + gap * (len(columns) - 1) <= width
+def _grid(
+    columns: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, gap: str, style: str = ""
+) -> list[list[str]] | None:
+    """The lines of each row, its cells wrapped and under each other, the first of them in a style.
 
-
-def _widths(
-    columns: Sequence[Heading], rows: Sequence[Sequence[str]], width: int, *, gap: int
-) -> list[int]:
-    """The widths of columns on a terminal: the widest of those that wrap are narrowed."""
-    widths = [max(map(_cells, cells)) for cells in zip(*rows, strict=True)]
+    The widest columns of those that wrap are narrowed. None if a word, or a cell that is kept whole, has no room.
+    """
+    cells = list(zip(columns, zip(*rows, strict=True), strict=False))
+    words = ((text.split() if column.wrap else [text] for text in texts) for column, texts in cells)
+    room = width - len(gap) * (len(columns) - 1)
+    if sum(max(map(_cells, chain(*each)), default=0) for each in words) > room:
+        return None
+    widths = [max(map(_cells, texts)) for _, texts in cells]
     able = [index for index, column in enumerate(columns) if column.wrap]
-    for _ in range(sum(widths) + gap * (len(columns) - 1) - width):
+    for _ in range(sum(widths) - room):
         widest = max(able, key=widths.__getitem__, default=0)
         widths[widest] -= widest in able and widths[widest] > 1
-    return widths
+    return [list(_lined(columns, row, widths, gap, style)) for row in rows]
 
 
-def _rows(
-    columns: Sequence[Heading],
-    rows: Sequence[Sequence[str]],
-    widths: Sequence[int],
-    gap: str,
-    style: str = "",
+def _lined(
+    columns: Sequence[Heading], row: Sequence[str], widths: Sequence[int], gap: str, style: str
 ) -> Iterator[str]:
-    """Rows under each other, their cells wrapped; `style` is that of the first column."""
-    for row in rows:
-        cells = [
-            list(_wrapped(cell, size, fold=True)) if column.wrap else [cell]
-            for cell, size, column in zip(row, widths, columns, strict=True)
-        ]
-        for parts in zip_longest(*cells, fillvalue=""):
-            line = [
-                _padded(part, size, column.align)
-                for part, size, column in zip(parts, widths, columns, strict=True)
-            ]
-            yield gap.join([_styled(line[0], style), *line[1:]])
+    sized = list(zip(row, widths, columns, strict=True))
+    cells = (
+        _wrapped(cell, size, fold=True) if column.wrap else [cell] for cell, size, column in sized
+    )
+    for parts in zip_longest(*cells, fillvalue=""):
+        first, *others = map(_padded, parts, widths, columns)
+        yield gap.join([_styled(first, style), *others])
 
 
-def _padded(text: str, width: int, align: str) -> str:
-    blanks = " " * (width - _cells(text.rstrip() if align == "right" else text))
-    return blanks + text.rstrip() if align == "right" else text + blanks
+def _padded(text: str, width: int, column: Heading) -> str:
+    text = text.rstrip() if column.align == "right" else text
+    blanks = " " * (width - _cells(text))
+    return blanks + text if column.align == "right" else text + blanks
 
 
 def _wrapped(text: str, width: int, *, fold: bool) -> Iterator[str]:

@@ -8,6 +8,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
 from hmac import compare_digest
@@ -57,6 +58,7 @@ def _environment() -> Environment:
     own: dict[str, Any] = {"query": _query, "when": when, "written": written}
     own |= {"at_least": at_least, "at_most": at_most, "bars": bars, "csv": _csv}
     made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
+    made.globals["now"] = lambda: when(datetime.now(UTC).isoformat())  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
