@@ -521,7 +521,7 @@ class GrowingEpsilon:
         if (
             len(phases) == len(self._known)
             and 0 < self.delta < 1
-            and sum(times for _, times in phases) > 1
+            and sum(times for _, times in phases[:2]) > 1
         ):
             lower, upper = self._growing.epsilon(phases)
             if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):

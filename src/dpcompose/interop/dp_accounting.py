@@ -17,7 +17,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
-from dpcompose.composition import Composable, Composition, compose
+from dpcompose.composition import Composable, Composition, GrowingEpsilon, compose
 from dpcompose.errors import DomainError, UnsupportedError, optional_library
 from dpcompose.interop.event_tree import RefusedEventError, counted, named, require
 from dpcompose.interop.events import EVENTS, RELATIONS, reveals, to_named_tuple
@@ -245,6 +245,8 @@ def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bo
     """Epsilon at a delta, cached because calibrations repeat questions at both ends and at the
     result of their search.
     """
+    if adjacency is Adjacency.ADD_REMOVE and len(composition.parts) == 1:
+        return GrowingEpsilon(delta).bound(composition.parts)
     return composition.epsilon(delta=delta, adjacency=adjacency)
 
 

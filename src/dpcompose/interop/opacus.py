@@ -329,10 +329,7 @@ class _Accounting:
                     f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else ""
                 )
         history = _as_it_will_run(self.history, inspect.currentframe())
-        if history is self.history:
-            return self.bound(delta).upper
-        state = {"mechanism": NAME, "history": history}
-        return from_state_dict(state).epsilon(delta=guard.probability("delta", delta)).upper
+        return self._known.bound(history, delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """The hook that Opacus calls before each optimizer step: it checks the data loader and

@@ -75,11 +75,9 @@ def from_measurement(
         return reading(value, _amount(delta), found)
     except (TypeError, _opendp("mod").UnknownTypeException):
         raise DomainError("d_in", d_in, f"a distance of {measurement.input_metric}") from None
-    except (_opendp("mod").OpenDPException, ArithmeticError) as error:
-        reason = f"it has no privacy map there ({_reason(error)})"
-    except ValueError as error:
-        unmet = f"expected {error.domain}" if isinstance(error, DomainError) else error
-        reason = f"its privacy map gives no finite bound ({unmet})"
+    except (_opendp("mod").OpenDPException, ArithmeticError, ValueError) as error:
+        unmet = f"expected {error.domain}" if isinstance(error, DomainError) else _reason(error)
+        reason = f"its privacy map gives no finite bound there ({unmet})"
     raise UnsupportedError(what, reason, "Ask at a distance at which its map gives a finite loss")
 
 

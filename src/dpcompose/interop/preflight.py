@@ -106,9 +106,8 @@ class StepHook(DrawLog):
         self._module = making["module"]
         if not accountant.deterministic:
             self._own_randomness(optimizer)
-        replace_method(optimizer, "pre_step", _pre_step)
-        replace_method(optimizer, "add_noise", _add_noise)
-        replace_method(optimizer, "zero_grad", _zero_grad)
+        for method in (_pre_step, _add_noise, _zero_grad):
+            replace_method(optimizer, method.__name__[1:], method)
         optimizer.charging = self
         _watch_steps()
 

@@ -4,38 +4,79 @@ A line that is drawn for the first s steps serves all that come after: log M of 
 node, and what is left out beyond the last node falls with every factor |M| <= M(order). A line is drawn anew where the
 number of steps has grown by `FARTHER`. Where that is follows from the steps alone, and sums run in the order of the
 steps, so that an answer is the same to the last bit whether or not a shorter history was asked before. The answers after
-many steps of one phase are rows of the same arrays.
+many steps of one phase are rows of the same arrays: whoever asks after each step has the next ones computed ahead.
+
+The line of one loss alone is placed for its anchor, the next smaller noise of a table, and for the most steps that it
+will serve, which are the largest epsilons: the searches for a noise that ask about many place few lines. What a line
+leaves out is proved for each loss by itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcompose.contour import ContourRows
+from dpcompose.contour import ArrayRows, ContourRows
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_many import (
-    Drawn,
-    Lines,
-    Nodes,
-    Spread,
-    gridded,
-    larger,
-    planned,
-)
-from dpcompose.loss.sampled_gaussian_plan import Parts, Targets, class_of
+from dpcompose.loss.sampled_gaussian_many import Drawn, Nodes, larger, planned
+from dpcompose.loss.sampled_gaussian_nodes import nodes, raised, waves
+from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts, Targets, class_of
 from dpcompose.numerics import Complexes, Reals, U
 
-FARTHER, MOST_PARTS = 1.08, 2048
+FARTHER, FARTHER_OF_MANY, MANY, MOST_PARTS = 1.08, 1.35, 16, 2048
+"""By what factor steps grow until another line is drawn: of few phases, and of many, whose lines cost more."""
+ANCHORS = 8
+"""Noises of the table in an octave."""
 _MOST_NODES, _DEPTH = 4000, 45.0
+_RAISED, _ABOVE, _HIGHEST = 1.2, 1.4, 2.8
+"""How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
+_ENDS = (1.6, 2.4, 4.0, 8.0, 20.0, 60.0)
+"""Multiples of the frequency at which a line of Gaussian losses would end, tried in turn."""
+_RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
+"""From this multiple on losses are not alike, and these shifts over s^2 are tried."""
+_SHARE = 1e-6
+"""How much of its height may be left out of the smaller direction, for which little is to be proved."""
 _ENTRIES = 1 << 16
 """Values of log M that are held at once."""
+_AHEAD = 64
+"""After so many steps epsilon is computed at once where a phase grows from question to question."""
 Phases = Sequence[tuple[SampledGaussianLoss, int]]
+
+
+@dataclass(frozen=True)
+class Frame(ArrayRows):
+    """Lines, and where a point of the epsilon of some steps on them was; a row for each line.
+
+    Args:
+        order: The real part, shape (m, 1), as are the next four.
+        step: The distance of the nodes.
+        outer: A larger order, whose moment bounds the aliases above.
+        value: About an epsilon.
+        log: log M at the order, for the steps whose epsilon that is.
+        tails: For each direction the bound on the nodes left out, shape (m, 2).
+        sizes: How many far and near waves, whose products are the nodes, shape (m, 2).
+    """
+
+    order: Reals
+    step: Reals
+    outer: Reals
+    value: Reals
+    log: Reals
+    tails: Reals
+    sizes: NDArray[np.int64]
+
+    def start(self, log: Reals) -> Reals:
+        """About epsilon where log M at the order is another, as if both grew with the number of Gaussian steps."""
+        moved = 2 * self.log / self.order * (np.sqrt(log / self.log) - 1)
+        return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
 
 class Row(NamedTuple):
@@ -69,17 +110,7 @@ class Row(NamedTuple):
             self.outer_size + times * other.outer_size,
         )
 
-    def cut(self, rows: slice) -> Row:
-        """Some of the lines."""
-        return Row(
-            self.log[rows],
-            self.error[rows],
-            self.size[rows],
-            self.outer[rows],
-            self.outer_size[rows],
-        )
-
-    def contour(self, lines: Lines, direction: int, terms: int) -> ContourRows:
+    def contour(self, lines: Frame, direction: int, terms: int) -> ContourRows:
         """The line of one direction; `terms`: how many were added up."""
         rounding = (4 + terms) * U
         return ContourRows(
@@ -102,7 +133,7 @@ class _History:
     """A line, and the sums over all steps before the last phase.
 
     Args:
-        start: How many steps the line was drawn for.
+        serves: The numbers of steps that the line serves; it was drawn for the first.
         phase: The first phase that is not wholly in the sums.
         taken: How many of its steps are.
         lines: The line; None if none is short enough.
@@ -111,15 +142,24 @@ class _History:
         rows: One copy of each loss; None where it takes too many points.
     """
 
-    start: int
+    serves: range
     phase: int
     taken: int
-    lines: Lines | None = None
+    lines: Frame | None = None
     sums: Both | None = None
     terms: int = 0
     rows: dict[SampledGaussianLoss, Both | None] = field(
         default_factory=dict[SampledGaussianLoss, Both | None]
     )
+
+
+class _Ends(NamedTuple):
+    """The ends of epsilon after `first` and the next steps of one of the phases, the last of so many."""
+
+    phases: int = 0
+    first: int = 0
+    lower: Sequence[float] = ()
+    upper: Sequence[float] = ()
 
 
 @dataclass
@@ -134,7 +174,7 @@ class Growing:
     delta: float
     tolerance: float
     _history: _History | None = None
-    _ahead: dict[int, _History] = field(default_factory=dict[int, "_History"])
+    _answers: _Ends = field(default_factory=_Ends)
 
     def epsilon(self, phases: Phases) -> tuple[float, float]:
         """The ends of epsilon; NaN if it is not proved here.
@@ -143,41 +183,43 @@ class Growing:
             phases: The losses when the record is removed, with the number of steps, at least 1, one after the other:
                 those of the last question, and more.
         """
-        lower, upper = self._epsilons(phases, 1)
-        return float(lower[0]), float(upper[0])
+        loss, times = phases[-1]
+        grows = self._answers.phases == len(phases)
+        if not (grows and 0 <= times - self._answers.first < len(self._answers.lower)):
+            before, count = sum(steps for _, steps in phases[:-1]), 1
+            if grows:
+                count = min(_AHEAD, self._served(phases) - before - times)
+            longer = [*phases[:-1], (loss, times + count - 1)]
+            lower, upper = self._epsilons(longer, count)
+            self._answers = _Ends(len(phases), times, lower.tolist(), upper.tolist())
+        at = times - self._answers.first
+        return self._answers.lower[at], self._answers.upper[at]
 
     def running(self, phases: Phases) -> Iterator[tuple[int, Reals, Reals]]:
         """How many steps were taken before, and the ends of epsilon after each of the next, shape (k,)."""
         before = 0
         for at, (loss, steps) in enumerate(phases):
-            starts = [_start(before + steps)]
-            while starts[0] > before + 1 and (start := _start(starts[0] - 1)) > before:
-                starts.insert(0, start)
-            self._ahead = self._drawn(phases, [start for start in starts if start > before])
             first = 0
             while first < steps:
-                least = _start(before + first + 1)
-                last = min(steps, max(_following(least), before + first + 2) - before - 1)
-                last = min(last, first + self._block(least))
-                shorter = [*phases[:at], (loss, last)]
-                yield before + first, *self._epsilons(shorter, last - first)
+                shorter = [*phases[:at], (loss, first + 1)]
+                last = min(steps, self._served(shorter) - before - 1)
+                yield before + first, *self._epsilons([*phases[:at], (loss, last)], last - first)
                 first = last
             before += steps
 
-    def _block(self, start: int) -> int:
-        """How many rows are read at once from the line at hand; one where another line is needed first."""
-        if self._history is None or self._history.start != start or self._history.lines is None:
-            return 1
-        blocks, within, _ = self._history.lines.sizes[0].tolist()
-        return max(1, _ENTRIES // (blocks * within))
+    def _served(self, phases: Phases) -> int:
+        """The number of steps from which on the line of a history does not serve, or not in the same arrays."""
+        steps, history = sum(times for _, times in phases), self._history
+        if history is None or history.lines is None or history.serves != _serving(phases):
+            return steps + 1  # another line is needed first
+        return min(history.serves.stop, steps + max(1, _ENTRIES // int(history.lines.sizes.prod())))
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
     def _epsilons(self, phases: Phases, count: int) -> tuple[Reals, Reals]:
         """The ends after each of the last `count` steps, all of the last phase and of one line, shape (count,)."""
-        start = _start(sum(times for _, times in phases))
-        if self._history is None or self._history.start != start:
-            history = self._ahead.get(start) or self._drawn(phases, [start])[start]
-            self._history = history
+        serves = _serving(phases)
+        if self._history is None or self._history.serves != serves:
+            self._history = self._drawn(phases, serves)
         history = self._history
         lines, sums, terms = history.lines, history.sums, history.terms
         unproved = np.full((2, count), np.nan)
@@ -194,104 +236,202 @@ class Growing:
             )
             if np.any(steps > history.taken):
                 if loss not in history.rows:
-                    history.rows[loss] = _added(lines, loss)
+                    history.rows[loss] = _OnLine(lines, loss, 1).copy(lines)
                 row = history.rows[loss]
                 if row is None:
                     return unproved[0], unproved[1]
                 sums, terms = _plus(sums, row, steps - history.taken), terms + 1
         same = np.zeros(count, dtype=int)
-        many, targets = lines[same], self._targets[same]
-        remove, add = (each.contour(many, at, terms) for at, each in enumerate(sums))
-        return larger(remove, add, add.__getitem__, targets=targets, value=many.value)
+        return _larger(lines[same], sums, terms, self._targets[same])
 
     @property
     def _targets(self) -> Targets:
         return Targets(np.full((1, 1), self.delta), np.full((1, 1), np.nan), self.tolerance)
 
-    @np.errstate(all="ignore")
-    def _drawn(self, phases: Phases, starts: Sequence[int]) -> dict[int, _History]:
-        """Lines for the first steps, of several numbers that end in one phase."""
-        phase, before, counts = 0, 0, Counter[SampledGaussianLoss]()
-        while starts and before + phases[phase][1] < starts[0]:
-            counts[phases[phase][0]] += phases[phase][1]
-            before, phase = before + phases[phase][1], phase + 1
-        last = phases[phase][0]
-        counts[last] += 0
-        histories = [_History(start, phase, start - before) for start in starts]
-        if starts and len(counts) <= MOST_PARTS:
-            columns = np.array(
-                [
-                    (loss.noise, loss.rate, times + (start - before if loss == last else 0))
-                    for start in starts
-                    for loss, times in counts.items()
-                ],
-                dtype=float,
-            )
-            ulps = max(loss.ulps for loss in counts)
-            parts = Parts(
-                *(columns[:, at : at + 1] for at in range(3)), count=len(counts), ulps=ulps
-            )
-            targets = self._targets[np.zeros(len(starts), dtype=int)]
-            for places, lines in planned(parts, targets, _MOST_NODES):
-                self._fill(histories, places.tolist(), parts[places], lines)
-        return {history.start: history for history in histories}
+    def _drawn(self, phases: Phases, serves: range) -> _History:
+        """A line for the first of the steps that it is to serve."""
+        at, before, start, counts = 0, 0, serves.start, Counter[SampledGaussianLoss]()
+        while before + phases[at][1] < start:
+            counts[phases[at][0]] += phases[at][1]
+            before, at = before + phases[at][1], at + 1
+        counts[phases[at][0]] += start - before
+        history = _History(serves, at, start - before, terms=len(counts))
+        if len(counts) == 1:
+            self._draw_alone(history, phases[at][0])
+        elif len(counts) <= MOST_PARTS:
+            self._draw_several(history, counts)
+        return history
 
-    def _fill(
-        self, histories: list[_History], places: list[int], parts: Parts, lines: Lines
-    ) -> None:
-        """Give lines, and sums over their steps, to the histories at these places."""
-        drawn = Drawn(parts, lines)
-        nodes = drawn.nodes(0), drawn.nodes(1)
-        single = replace(parts, times=np.ones_like(parts.times))
-        sums, ones = _rows(nodes, parts), _rows(nodes, single)
-        for row, place in enumerate(places):
-            history, own = histories[place], slice(row, row + 1)
-            history.lines, history.terms = lines[own], parts.count
-            history.sums = sums[0].cut(own), sums[1].cut(own)
-            if parts.count == 1:
-                loss = SampledGaussianLoss(
-                    float(parts.noise[row, 0]), float(parts.rate[row, 0]), True, parts.ulps
-                )
-                history.rows[loss] = ones[0].cut(own), ones[1].cut(own)
+    def _draw_alone(self, history: _History, loss: SampledGaussianLoss) -> None:
+        """Draw the line of one loss."""
+        start, most = history.serves.start, history.serves.stop
+        noise = 2.0 ** (math.floor(math.log2(loss.noise) * ANCHORS) / ANCHORS)
+        anchor = _anchored(noise, loss.rate, most, self.delta, self.tolerance / 4)
+        if anchor is None:
+            return
+        copies = _OnLine(anchor.lines, loss, start)
+        lines = copies.ended(anchor)
+        copy = None if lines is None else copies.copy(lines)
+        if copy is not None:
+            history.rows[loss], history.lines = copy, lines
+            history.sums = _plus(copy, copy, start - 1)
+
+    def _draw_several(self, history: _History, counts: Counter[SampledGaussianLoss]) -> None:
+        """Draw the line of several losses, all planned together."""
+        columns = np.array([(loss.noise, loss.rate, times) for loss, times in counts.items()]).T
+        ulps = max(loss.ulps for loss in counts)
+        parts = Parts(*columns[:, :, None], count=len(counts), ulps=ulps)
+        for _, lines in planned(parts, self._targets, _MOST_NODES):
+            drawn = Drawn(parts, lines)
+            history.sums = Row.of(drawn.nodes(0), parts), Row.of(drawn.nodes(1), parts)
+            frame = Frame(
+                lines.order, lines.step, lines.outer, lines.value,
+                log=history.sums[0].log.real[:, :1], tails=lines.tails, sizes=lines.sizes[:, :2],
+            )  # fmt: skip
+            lower, _ = _larger(frame, history.sums, history.terms, self._targets)
+            history.lines = replace(frame, value=np.where(lower > 0, lower, lines.value))
 
 
-def _following(start: int) -> int:
-    """The number of steps from which on another line is drawn."""
-    return max(start + 1, int(start * FARTHER))
-
-
-def _start(steps: int) -> int:
-    """How many of so many steps the line is drawn for."""
-    start = 1
-    while (after := _following(start)) <= steps:
-        start = after
-    return start
-
-
-def _rows(nodes: tuple[Nodes, Nodes], parts: Parts) -> Both:
-    return Row.of(nodes[0], parts), Row.of(nodes[1], parts)
+def _serving(phases: Phases) -> range:
+    """The numbers of steps, that of a history among them, that share a line."""
+    steps, factor = (
+        sum(times for _, times in phases),
+        FARTHER_OF_MANY if len(phases) > MANY else FARTHER,
+    )
+    start, following = 1, 2
+    while following <= steps:
+        start, following = following, max(following + 1, int(following * factor))
+    return range(start, following)
 
 
 def _plus(sums: Both, row: Both, times: Reals | int) -> Both:
     return sums[0].plus(row[0], times), sums[1].plus(row[1], times)
 
 
-def _added(lines: Lines, loss: SampledGaussianLoss) -> Both | None:
-    """One copy of a loss at the nodes of a line that is there; None if that takes too many points."""
-    one = Parts(
-        *(np.array([[number]]) for number in (loss.noise, loss.rate, 1.0)), count=1, ulps=loss.ulps
-    )
-    points = int(class_of(plan.coarse_points(one, lines.outer, lines.outer))[0])
+def _larger(lines: Frame, sums: Both, terms: int, targets: Targets) -> tuple[Reals, Reals]:
+    """The ends of epsilon, shape (m,) each."""
+    remove, add = (each.contour(lines, at, terms) for at, each in enumerate(sums))
+    value = lines.start(sums[0].log.real[:, :1])
+    return larger(remove, add, add.__getitem__, targets=targets, value=value)
+
+
+class _Anchor(NamedTuple):
+    """Where the lines of a loss and of those with a little more noise stand.
+
+    Args:
+        lines: The line, but for its end.
+        end: The frequency at which that of Gaussian losses ends, shape (1, 1).
+        wanted: For each direction how much may be left out, shape (1, 2).
+    """
+
+    lines: Frame
+    end: Reals
+    wanted: Reals
+
+
+@lru_cache(maxsize=256)
+def _anchored(
+    noise: float, rate: float, times: int, delta: float, tolerance: float
+) -> _Anchor | None:
+    """Where the line of so many copies stands; None if that takes too many points. It proves nothing."""
+    columns = (np.array([[float(each)]]) for each in (noise, rate, times))
+    parts = Parts(*columns, count=1, ulps=0)
+    targets = Targets(np.full((1, 1), delta), np.full((1, 1), np.nan), tolerance)
+    guess, most = plan.first_orders(parts, targets)
+    points = int(class_of(plan.coarse_points(parts, guess, most))[0])
     if points > plan.MOST_POINTS:
         return None
-    grid = plan.coarse_grid(one, lines.outer, lines.outer, points)
-    blocks, within, _ = lines.sizes[0].tolist()
-    line = Spread(lines.order, lines.outer, blocks * within * lines.step)
-    drawing = gridded(one, grid, line, np.full((1, 1), _DEPTH))
-    if not drawing.is_short[0]:
+    grid = plan.coarse_grid(parts, guess, most, points)
+    places = plan.placed(parts, targets, grid, guess, most)
+    if not places.solved[0]:
         return None
-    sizes = np.array([[blocks, within, drawing.points[0]]])
-    bounds = np.concatenate(drawing.bounds, axis=1)
-    own = replace(lines, sizes=sizes, side=drawing.side, heights=drawing.heights, bounds=bounds)
-    drawn = Drawn(one, own)
-    return _rows((drawn.nodes(0), drawn.nodes(1)), one)
+    lines = Frame(
+        places.order, places.step, places.outer, places.value, log=places.log_m,
+        tails=np.full((1, 2), np.inf), sizes=np.zeros((1, 2), np.int64),
+    )  # fmt: skip
+    end = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)
+    small = np.maximum(places.error, _SHARE * places.height)
+    return _Anchor(lines, end, np.concatenate([2 * math.pi * places.error, small], axis=1))
+
+
+@dataclass(frozen=True)
+class _OnLine:
+    """Copies of one loss at the nodes of a line.
+
+    Both directions, at the order and at the outer one, are rows of the same arrays, with one grid for all.
+
+    Args:
+        lines: The line.
+        loss: The loss.
+        times: The number of copies for which `tails` holds.
+    """
+
+    lines: Frame
+    loss: SampledGaussianLoss
+    times: int
+
+    @cached_property
+    def _parts(self) -> Parts:
+        columns = (self.loss.noise, self.loss.rate, float(self.times))
+        return Parts(*(np.array([[each]]) for each in columns), count=1, ulps=self.loss.ulps)
+
+    @cached_property
+    def _integrands(self) -> Integrands | None:
+        """At the order when removing and when adding, and at the outer one; None if that takes too many points."""
+        order, outer = self.lines.order, self.lines.outer
+        points = int(class_of(plan.coarse_points(self._parts, outer, outer))[0])
+        if points > plan.MOST_POINTS:
+            return None
+        powers = np.concatenate([order + 1, -order, outer + 1, -outer])
+        return Integrands(self._parts, plan.coarse_grid(self._parts, outer, outer, points), powers)
+
+    def copy(self, ended: Frame) -> Both | None:
+        """One copy at the nodes of the line with its end; None if it takes too many points.
+
+        The sum over the noise runs on a raised line, whose strip goes down to the real one.
+        """
+        integrands, noise = self._integrands, self._parts.noise
+        if integrands is None:
+            return None
+        moments = integrands.log_moment
+        theta = np.array([[_RAISED / max(self.loss.noise, 1.0)]])
+        above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
+        low, high = (
+            integrands.log_strip(edge, moments)[:2].max(axis=0, keepdims=True)
+            for edge in (0.0, theta + above)
+        )
+        heights = Heights(theta, theta, above, low, high)
+        side = noise * np.sqrt(2 * (_DEPTH + 3) + np.square(theta * noise))
+        left, right = self._parts.ends(self.lines.order, side)
+        points = int(
+            class_of((right - left) / heights.step(noise, _DEPTH * np.ones_like(theta)) + 3)[0, 0]
+        )
+        if points > plan.MOST_POINTS:
+            return None
+        grid = raised(self._parts, left, right, theta, points)
+        waved = waves(grid, self.lines.step, *ended.sizes[0].tolist())
+        step, powers = np.repeat(self.lines.step, 2, axis=0), integrands.power[:2]
+        log_error = heights.log_error(noise, grid.step)
+        line = nodes(self._parts, grid, waved, step, powers, log_error)
+        remove, add = (
+            Row(line.log[one], line.error[one], np.abs(line.log[one]), bound, np.abs(bound))
+            for one, bound in ((slice(0, 1), moments[2:3]), (slice(1, 2), moments[3:4]))
+        )
+        return remove, add
+
+    def ended(self, anchor: _Anchor) -> Frame | None:
+        """The line with its end, and a proof of how much it leaves out; None if it is too long."""
+        integrands, step = self._integrands, self.lines.step
+        for multiple in _ENDS:
+            nodes = multiple * float(anchor.end[0, 0]) / float(step[0, 0])
+            if integrands is None or not nodes <= _MOST_NODES:
+                return None
+            within = 4 * math.ceil(math.sqrt(nodes) / 4)
+            blocks = max(math.ceil(nodes / within), 3)
+            edge = np.repeat(step * (blocks * within), 4, axis=0)
+            envelope = integrands.log_envelope(edge, () if multiple <= _RARE else _THETAS)
+            tails = (np.exp(envelope) * (1 / edge + step / edge**2))[:2].T
+            if np.all(tails <= anchor.wanted):
+                sizes = np.array([[blocks, within]])
+                return replace(self.lines, tails=2 * (1 + 1e-9) * tails / step, sizes=sizes)
+        return None
