@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 pytest.importorskip("duckdb")
@@ -16,6 +17,7 @@ pytest.importorskip("opendp")
 from campaigns.ledger.server import Server
 from dpcompose.errors import DPComposeError, EngineError, ReleaseError, SpentError, StoreError
 from dpcompose.ledger import Ledger
+from dpcompose.release import Worker
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from dpcompose.serve.request import ROUTES
@@ -146,3 +148,48 @@ def _taken_for_dead(servers: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(SpentError):
             servers.ask(at, "lost")
     assert servers.services[0].ledger.verify().entries
+
+
+def test_a_table_of_postgresql_is_asked_at_the_counter(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its integers are those of the file: at a huge budget the answers are the plain query's."""
+    url = postgres.create("behind")
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE visits (person TEXT, ward TEXT, minutes BIGINT)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO visits VALUES (%s, %s, %s)", ROWS)
+            cursor.execute("INSERT INTO visits VALUES (%s, %s, %s)", ("x" * 300, "y" * 10**6, 1))
+        connection.execute("CREATE VIEW seen AS SELECT * FROM visits")
+    monkeypatch.setattr("dpcompose.serve.counter.sleep", lambda seconds: None)
+    visits = {**SCOPE["tables"]["visits"], "source": url, "name": "visits"}  # type: ignore[index]
+    del visits["schema"]
+    scope = {**SCOPE, "epsilon": 1000, "tables": {"visits": visits}}
+    with Ledger.open("memory:") as ledger:
+        desks = Counter.open(ledger, tmp_path / "answers", {"clinic": scope})
+        service = Service(ledger, Identities(Ledger.open("memory:")), None, desks)
+
+        def ask(sql: str) -> list[Any]:
+            fields = {"table": "visits", "sql": sql, "spend": {"epsilon": 100}}
+            (columns,) = ROUTES["ask"].answer(service, ADA, "clinic", fields)["tables"]
+            return [each["cells"] for each in columns]
+
+        assert ask(COUNT) == [[400]]  # the name of 300 letters is nobody's
+        wards, sums = ask("SELECT ward, SUM(minutes) AS n FROM visits GROUP BY ward ORDER BY ward")
+        exact = [sum(row[2] for row in ROWS if row[1] == ward) for ward in ("east", "west")]
+        assert wards == ["east", "west"]
+        assert all(abs(one - other) < 60 for one, other in zip(sums, exact, strict=True))
+        text = f"{COUNT} WHERE ward LIKE '%st' AND minutes % 7 = 3 AND ward <> 'a\\''b'"
+        assert ask(text) == [[sum(row[2] % 7 == 3 for row in ROWS)]]
+        worker = desks.desks["clinic"].worker
+        for words in ("DELETE FROM visits", "SELECT 1; SELECT 2"):
+            with pytest.raises(RuntimeError):
+                worker.execute(words)
+            worker.close()
+            desks.desks["clinic"].start()
+            worker = desks.desks["clinic"].worker
+        worker.close()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM visits").fetchone() == (401,)
+    with pytest.raises(EngineError):
+        Worker({"seen": {**visits, "name": "seen"}})
