@@ -1,11 +1,12 @@
 """Servers, workers and databases killed while a statement is answered: one visible draw for each charge.
 
-    python -m campaigns.service.answers --rounds 300 [--postgres]
+    python -m campaigns.service.answers --rounds 300 [--http] [--postgres [--servers 2]]
 
-Each round asks one statement under one key, kills (SIGKILL) the server at a step or at a random moment, or the process
-that reads the rows, or PostgreSQL; starts it again, lets the keeper look, and asks twice more under the same key. The
-handlers of the service are asked over a pipe in place of HTTP. Noise is so large that a draw is found by its digits in
-any file. Each control breaks one promise on purpose and must be caught.
+Each round asks one statement under one key, kills (SIGKILL) a server at a step or at a random moment, or the process
+that reads the rows, or PostgreSQL; starts it again, lets the keeper look, and asks twice more under the same key, each
+time another server if there are several. Without `--http` the handlers of the service are asked over a pipe. Noise is
+so large that a draw is found by its digits in any file, those of the database included. Each control breaks one promise
+on purpose and must be caught.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import argparse
 import math
 import multiprocessing
 import os
+import queue
 import random
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -24,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -66,6 +70,8 @@ def defined(ledger: Ledger, folder: Path) -> None:
 class Forked:
     """A process that reads rows, forked, since a new interpreter takes a second to start."""
 
+    returncode: int | None = None
+
     def __init__(self, pipe: Connection) -> None:
         from dpcompose.release.worker import answer
 
@@ -86,12 +92,14 @@ class Forked:
         """Bury it."""
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+        self.returncode = 0
 
 
-def serve(ledger_url: str, folder: str, control: str, pipe: Connection) -> None:
-    """One server, until it is killed."""
+def serve(ledger_url: str, folder: str, control: str, port: int, pipe: Connection) -> None:
+    """One server, until it is killed; with a port over HTTP."""
+    from dpcompose.ledger import postgres
     from dpcompose.release import aggregate, answers, design, worker
-    from dpcompose.serve import counter, service as services
+    from dpcompose.serve import counter, service as services, shared
 
     worker._started = Forked  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     home = Path(folder)
@@ -105,13 +113,14 @@ def serve(ledger_url: str, folder: str, control: str, pipe: Connection) -> None:
     desk = desks.desks["clinic"]
     reason = desk.reason()
     desk.record("", "keeper")
-    service = Service(ledger, Identities(Ledger.open("memory:")), None, desks)
+    people = Identities(Ledger.open(ledger_url)) if port else Identities(Ledger.open("memory:"))
+    service = Service(ledger, people, None, desks)
     owners = {
         "charge": (Service, "charge_all"),
-        "redeem": (Ledger, "redeem"),
+        "redeem": (counter.Payer, "redeem"),
         "scan": (aggregate.Scans, "exact"),
         "draw": (design.Design, "draw"),
-        "keep": (answers.InDirectory, "keep"),
+        "keep": (shared.Shared if desk.shared else answers.InDirectory, "keep"),
         "leave": (counter.Desk, "leave"),
     }
     step: list[str] = [""]
@@ -119,6 +128,9 @@ def serve(ledger_url: str, folder: str, control: str, pipe: Connection) -> None:
     for name, (owner, method) in owners.items():
         _kill_at(owner, method, name, step)
     _kill_at(Path, "replace", "half kept", step)
+    _kill_at(postgres.PostgresRows, "run", "half kept", step, statement=shared._SHOW)
+    if port:
+        _listen(service, port)
     pipe.send((reason, desk.worker.process.pid))
     turn = threading.Lock()
 
@@ -129,7 +141,21 @@ def serve(ledger_url: str, folder: str, control: str, pipe: Connection) -> None:
 
     while True:
         number, step[0], fields = pipe.recv()
-        threading.Thread(target=answered, args=(number, fields), daemon=True).start()
+        if fields is not None:
+            threading.Thread(target=answered, args=(number, fields), daemon=True).start()
+
+
+def _listen(service: Service, port: int) -> None:
+    """Answer over HTTP, in a thread."""
+    import uvicorn
+
+    from dpcompose.serve.web import application
+
+    options: Any = {"port": port, "log_level": "critical", "access_log": False}
+    server = uvicorn.Server(uvicorn.Config(application(service, rate=1e9), **options))
+    threading.Thread(target=server.run, daemon=True).start()
+    while not server.started:
+        time.sleep(0.01)
 
 
 def _break(control: str, answers: Any, counter: Any, services: Any) -> None:
@@ -138,7 +164,7 @@ def _break(control: str, answers: Any, counter: Any, services: Any) -> None:
         case "charged again":
             services.own_key = lambda who, key: f"{key} {random.random()}"  # pyright: ignore
         case "drawn again":
-            Ledger.redeem = lambda *_, **__: None  # pyright: ignore
+            counter.Payer.redeem = lambda *_, **__: None
         case "draws are written in plain":
             counter.Desk.delete_unstored = lambda _: None
             answers._hidden = lambda text, *_: text
@@ -160,10 +186,14 @@ def _log_draws(kind: Any, file: Path) -> None:
     kind.draw = draw
 
 
-def _kill_at(owner: Any, method: str, name: str, step: list[str]) -> None:
+def _kill_at(
+    owner: Any, method: str, name: str, step: list[str], *, statement: str | None = None
+) -> None:
     real = getattr(owner, method)
 
     def run(*values: Any, **more: Any) -> Any:
+        if statement is not None and values[1] != statement:
+            return real(*values, **more)
         if step[0] in (f"before {name}", name):
             os.kill(os.getpid(), signal.SIGKILL)
         found = real(*values, **more)
@@ -193,6 +223,7 @@ class Server:
     url: str
     folder: Path
     control: str
+    port: int = 0
     number: int = 0
     reason: str = ""
     outcomes: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
@@ -213,7 +244,7 @@ class Server:
     def start(self) -> None:
         """Start it, and hear why its tables were closed."""
         self.pipe, theirs = self.context.Pipe()
-        arguments = (self.url, str(self.folder), self.control, theirs)
+        arguments = (self.url, str(self.folder), self.control, self.port, theirs)
         self.process = self.context.Process(target=serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -229,8 +260,7 @@ class Server:
     def send(self, key: str, step: str = "") -> None:
         """Ask under a key; at that step the server kills itself."""
         self.number += 1
-        fields = {"table": "visits", "sql": TEXT, "key": key, "spend": {"epsilon": str(EPSILON)}}
-        self.pipe.send((self.number, step, fields))
+        self.pipe.send((self.number, step, _fields(key)))
 
     def receive(self, seconds: float = PATIENCE) -> bool:
         """Whether an outcome arrives in time."""
@@ -238,6 +268,66 @@ class Server:
             if self.pipe.poll(seconds):
                 self.outcomes.append(self.pipe.recv()[1])
                 return True
+        return False
+
+
+def _fields(key: str) -> dict[str, Any]:
+    return {"table": "visits", "sql": TEXT, "key": key, "spend": {"epsilon": str(EPSILON)}}
+
+
+@dataclass
+class OverHTTP(Server):
+    """The same, asked over HTTP.
+
+    Args:
+        token: Of the analyst.
+    """
+
+    token: str = ""
+
+    def start(self) -> None:
+        """Start it; what it was asked before is no longer waited for."""
+        if not self.port:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
+        self.told: queue.Queue[tuple[str, Any] | None] = queue.Queue()
+        super().start()
+
+    def send(self, key: str, step: str = "") -> None:
+        """Ask under a key; at that step the server kills itself."""
+        with suppress(OSError):
+            self.pipe.send((0, step, None))
+        threading.Thread(target=self._post, args=(self.told, _fields(key)), daemon=True).start()
+
+    def _post(self, told: queue.Queue[tuple[str, Any] | None], fields: dict[str, Any]) -> None:
+        import httpx
+
+        url, headers = (
+            f"http://127.0.0.1:{self.port}/v1/ask",
+            {"authorization": f"Bearer {self.token}"},
+        )
+        try:
+            found = httpx.post(
+                url, json={"scope": "clinic", **fields}, headers=headers, timeout=PATIENCE
+            )
+            answer = found.json()
+        except (httpx.HTTPError, ValueError):
+            told.put(None)
+            return
+        if found.status_code == 200:
+            told.put(("answer", answer["tables"][0][0]["cells"][0]))
+        elif found.status_code == 500:
+            told.put(("defect", found.text))
+        else:
+            told.put((answer.get("error", str(found.status_code)), None))
+
+    def receive(self, seconds: float = PATIENCE) -> bool:
+        """Whether an outcome arrives in time."""
+        with suppress(queue.Empty):
+            outcome = self.told.get(timeout=seconds)
+            self.outcomes += [] if outcome is None else [outcome]
+            return outcome is not None
         return False
 
 
@@ -251,6 +341,7 @@ class Report:
         spent: Keys that are charged and have no answer.
         closed: Deaths by which the tables were closed.
         problems: Promises that were not kept.
+        draws: Where each draw is written for us, before it is stored.
     """
 
     kills: Counter[str] = field(default_factory=Counter[str])
@@ -258,6 +349,7 @@ class Report:
     spent: int = 0
     closed: int = 0
     problems: list[str] = field(default_factory=list[str])
+    draws: Path = Path("draws")
 
     @property
     def chi_square(self) -> float:
@@ -272,10 +364,10 @@ def _below(noise: float) -> float:
 
 
 @contextmanager
-def ledgers(postgres: bool, folder: Path) -> Iterator[tuple[str, Any]]:
-    """Where the ledger is, and what kills the database and starts it again."""
+def ledgers(postgres: bool, folder: Path) -> Iterator[tuple[str, Any, Path]]:
+    """Where the ledger is; what kills the database and starts it again; and where all files are."""
     if not postgres:
-        yield str(folder / "city.db"), None
+        yield str(folder / "city.db"), None, folder
         return
     from campaigns.ledger.server import place
 
@@ -289,7 +381,7 @@ def ledgers(postgres: bool, folder: Path) -> Iterator[tuple[str, Any]]:
 
         url = database.create("city")
         try:
-            yield url, killed
+            yield url, killed, database.home
         finally:
             database.stop(running[0])
 
@@ -299,6 +391,8 @@ def run(
     *,
     seed: int = 0,
     postgres: bool = False,
+    http: bool = False,
+    servers: int = 1,
     control: str = "",
     steps: Sequence[str] = EVERY,
     moments: bool = True,
@@ -308,46 +402,74 @@ def run(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "service"
         folder.mkdir()
+        report.draws = folder.parent / "draws"
         rows = [f"p{each},{each}" for each in range(VISITS)]
         (folder / "visits.csv").write_text("\n".join(["person,minutes", *rows]))
-        url, database = stack.enter_context(ledgers(postgres, folder))
+        url, database, files = stack.enter_context(ledgers(postgres, folder))
         ledger = stack.enter_context(Ledger.open(url))
         defined(ledger, folder)
-        server, length, sequence = Server(url, folder, control), 1.0, 0
+        token = Identities(ledger).invite("Ben", Role.ANALYST, "clinic") if http else ""
+        kind: Any = partial(OverHTTP, token=token) if http else Server
+        several = [kind(url, folder, control) for _ in range(servers)]
+        length, sequence = 1.0, len(_entries(ledger))
         victims = ["server", "server", "worker", *(["database"] if database else [])]
         try:
             for number in range(rounds):
+                server, other = several[number % servers], several[(number + 1) % servers]
                 at_step = not moments or number % 2 == 0
                 step = steps[number // (1 + moments) % len(steps)] if at_step else ""
                 victim = "server" if step else draw.choice(victims)
-                server.outcomes.clear()
+                for each in several:
+                    each.outcomes.clear()
                 began = time.monotonic()
                 server.send(f"k{number}", step)
                 if not step:
-                    server.send(f"k{number}")  # and somebody else of the same name at the same time
+                    other.send(f"k{number}")  # and somebody else of the same name at the same time
                     server.receive(draw.uniform(0, 1.2 * length))
                     _kill(victim, server, database)
                 elif server.receive():
                     report.problems.append(f"{step}: nothing was killed")
-                while not step and victim != "server" and len(server.outcomes) < 2:
+                wanted = 2 if other is server else 1
+                while not step and victim != "server" and len(server.outcomes) < wanted:
                     if not server.receive():
                         break
                 report.kills[step or victim] += 1
+                seen = False
+                if other is not server:
+                    if step:  # the other one sees the death first
+                        other.send(f"k{number}")
+                    seen = other.receive() and other.outcomes[-1][0] == "ReleaseError"
                 server.kill()
                 server.start()
-                report.closed += bool(server.reason)
-                for _ in range(2):
+                closed = seen or bool(server.reason)
+                report.closed += closed
+                if seen:
+                    other.kill()
+                    other.start()
+                for each in (server, other):
                     began = time.monotonic()
-                    server.send(f"k{number}")
-                    server.receive()
+                    _ask_again(each, f"k{number}")
                     length = 0.7 * length + 0.3 * (time.monotonic() - began)
-                sequence = _judge(
-                    report, f"{number} {step or victim}", server, ledger, folder, sequence
-                )
+                name = f"{number} {step or victim}"
+                outcomes = list(server.outcomes)
+                if other is not server:
+                    outcomes = [*other.outcomes[:-1], *outcomes, *other.outcomes[-1:]]
+                sequence = _judge(report, name, outcomes, closed, ledger, files, sequence)
         finally:
-            server.kill()
+            for each in several:
+                each.kill()
         ledger.verify()
     return report
+
+
+def _ask_again(server: Server, key: str) -> None:
+    """Ask as a client does: again where the database was away, whose connections are new then."""
+    for _ in range(4):
+        server.send(key)
+        server.receive()
+        if not (server.outcomes and server.outcomes[-1][0] == "StoreError"):
+            return
+        server.outcomes.pop()
 
 
 def _kill(victim: str, server: Server, database: Any) -> None:
@@ -366,10 +488,16 @@ DURING |= {"before keep", "half kept"}
 
 
 def _judge(
-    report: Report, name: str, server: Server, ledger: Ledger, folder: Path, sequence: int
+    report: Report,
+    name: str,
+    outcomes: Sequence[tuple[str, Any]],
+    closed: bool,
+    ledger: Ledger,
+    files: Path,
+    sequence: int,
 ) -> int:
     """Note the promises that one round did not keep; the number of the last entry."""
-    outcomes, problems = server.outcomes, list[str]()
+    problems = list[str]()
     visible = {value for kind, value in outcomes if kind == "answer"}
     problems += [f"{kind} {value}" for kind, value in outcomes if kind == "defect"]
     new = [each for each in _entries(ledger) if each.sequence > sequence]
@@ -384,16 +512,16 @@ def _judge(
         problems.append(f"asked again: {outcomes}")
     if outcomes and outcomes[-1][0] not in ("answer", "SpentError"):
         problems.append(f"in the end {outcomes[-1][0]}")
-    if name.split(" ", 1)[1] in DURING and not server.reason:
+    if name.split(" ", 1)[1] in DURING and not closed:
         problems.append("the tables were not closed")
-    log = folder.parent / "draws"
+    log = report.draws
     drawn = log.read_text().split() if log.exists() else []
     log.unlink(missing_ok=True)
     if len(drawn) > 1:
         problems.append(f"{len(drawn)} draws")
     if not visible:
         report.spent += 1
-        problems += [f"an unstored draw in {each.name}" for each in _holding(folder, drawn)]
+        problems += [f"an unstored draw in {each.name}" for each in _holding(files, drawn)]
     report.visible += visible
     report.problems += [f"{name}: {each}" for each in problems]
     return max((each.sequence for each in new), default=sequence)
@@ -421,6 +549,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--http", action="store_true")
+    parser.add_argument("--servers", type=int, default=1)
     parser.add_argument("--control", choices=CONTROLS, default="")
     asked = vars(parser.parse_args())
     rounds = asked.pop("rounds")

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from campaigns.ledger.server import Server
-from dpcompose.errors import AlreadyRedeemedError, DomainError, ReceiptError, StoreError
-from dpcompose.ledger import Ledger, Receipt
+from dpcompose.errors import (
+    AlreadyRedeemedError,
+    DomainError,
+    OverdrawnError,
+    ReceiptError,
+    StoreError,
+)
+from dpcompose.ledger import Charge, Ledger, Receipt
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -107,3 +113,35 @@ def test_an_uncertain_redemption_is_asked_again(
             again.redeem(receipt, actor="Ada", nonce=secrets.token_hex(32))
         again.redeem(receipt, actor="Ada", nonce=nonce)
         assert again.verify().entries == 3
+
+
+def test_a_charge_and_its_redemption_are_one_commit(ledger: Ledger, receipt: Receipt) -> None:
+    """Whatever ends between them, there is no charge that nobody may draw for yet, and none for two."""
+    own, other = secrets.token_hex(32), secrets.token_hex(32)
+
+    def charge(key: str, cost: str = "0.25") -> Charge:
+        return Charge.of("world", {"epsilon": cost}, None, actor="Ada", key=key)
+
+    first, again, late, plain, large = ledger.charge_together(
+        [
+            charge("sum").redeemed_by(own),
+            charge("sum").redeemed_by(own),
+            charge("sum").redeemed_by(other),
+            charge("sum"),
+            charge("more", "0.5").redeemed_by(other),
+        ]
+    )
+    assert isinstance(first, Receipt) and first == again == plain
+    assert isinstance(late, AlreadyRedeemedError) and isinstance(large, OverdrawnError)
+    # A charge that was made before and never redeemed is redeemed; afterwards that is for good.
+    earlier = charge("mean", "0.5")
+    assert ledger.charge_together([earlier.redeemed_by(own)]) == [receipt]
+    assert isinstance(ledger.charge_together([earlier.redeemed_by(other)])[0], AlreadyRedeemedError)
+    with pytest.raises(AlreadyRedeemedError):
+        ledger.redeem(first, actor="Ada", nonce=other)
+    kinds = [entry.kind for entry in ledger.entries("world")]
+    assert kinds == ["opened", "granted", "granted", "redeemed", "refused", "redeemed"]
+    assert ledger.verify().entries == 6
+    for guessable in ("", "mean"):
+        with pytest.raises(DomainError, match="nonce"):
+            charge("any").redeemed_by(guessable)

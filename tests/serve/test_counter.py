@@ -28,7 +28,7 @@ from dpcompose.mechanisms import Gaussian
 from dpcompose.release import Catalog, Explanation, col
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.serve import Identities, RemoteSession, Role, Service
-from dpcompose.serve.counter import Counter, Desk
+from dpcompose.serve.counter import Counter, Desk, Payer
 from tests.cli.runner import invoke
 from tests.serve.conftest import Town
 from tests.serve.test_dashboard import signed_in
@@ -125,15 +125,15 @@ def test_a_key_belongs_to_one_request_of_one_person(clinic: Clinic) -> None:
     eve = clinic.people.invite("Eve", Role.ANALYST, "clinic")
     assert not clinic.post("ask", eve, sql=COUNT, **asked)[1]["replayed"]
     # In other words it would be another draw for the same charge.
-    assert clinic.post("ask", sql=f"{COUNT} ", **asked)[0] == 409
+    assert clinic.post("ask", sql=COUNT.replace(" AS", "  AS"), **asked)[0] == 409
 
 
-def test_a_final_semicolon_makes_no_other_request(clinic: Clinic) -> None:
+def test_a_final_semicolon_or_blanks_around_it_make_no_other_request(clinic: Clinic) -> None:
     first, *others = (
         clinic.post("ask", table="visits", sql=text, spend={"epsilon": "0.011"})[1]
-        for text in (COUNT, f"{COUNT};", f"{COUNT} ;\n")
+        for text in (COUNT, f"{COUNT};", f"{COUNT} ;\n", f"{COUNT} \n", f"\t{COUNT}")
     )
-    assert not first["replayed"] and others == [{**first, "replayed": True}] * 2
+    assert not first["replayed"] and others == [{**first, "replayed": True}] * 4
 
 
 def test_an_answer_that_is_too_old_is_no_longer_stored(clinic: Clinic) -> None:
@@ -318,7 +318,7 @@ def test_whatever_dies_there_is_one_draw_at_most_and_one_charge(
         list[int](),
         {
             "charge": (Service, "charge_all"),
-            "redeem": (Ledger, "redeem"),
+            "redeem": (Payer, "redeem"),
             "scan": (aggregate.Scans, "exact"),
             "draw": (design.Design, "draw"),
             "keep": (answers.InDirectory, "keep"),

@@ -86,6 +86,8 @@ class Batch:
                 self.changed.setdefault(root, {}).update(decision.facts)
             for node in decision.nodes:
                 self.balances[node.scope.path] = node
+        if decision.redemption is not None:
+            self.decide(decision.redemption)
         return decision
 
     def _append(self, root: str, sequence: int, request: Request, entry: Entry) -> None:

@@ -465,6 +465,26 @@ class PostgresStore(PostgresReader):
             group_commit = self._group_commits.setdefault(root, GroupCommit(self._commit))
         return group_commit.submit(requests)
 
+    @contextmanager
+    def turn(self, name: str) -> Generator[PostgresRows]:
+        """Lock a name against all processes; in the block each statement of these rows is a transaction.
+
+        The lock ends with its process or its connection; after that no statement of these rows is executed.
+        """
+        self._require_usable()
+        with failures(self.url), self._pool.connection() as connection:
+            connection.autocommit = True
+            rows = PostgresRows(connection)
+            rows.run("SELECT pg_advisory_lock(hashtextextended(?, 0))", [name])
+            try:
+                yield rows
+            finally:
+                try:
+                    rows.run("SELECT pg_advisory_unlock_all()")
+                    connection.autocommit = False
+                except psycopg.Error:
+                    connection.close()
+
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide requests below one top-level scope and commit their changes together."""
         root = root_of(requests[0].path)

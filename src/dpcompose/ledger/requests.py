@@ -300,6 +300,8 @@ class Charge:
         actor: Who charges.
         key: The idempotency key: asked again, the same receipt.
         priced: The scopes for which the cost was computed, the last of them `path`; they must still be the same.
+        attempt: The attempt that redeems it in the same commit; None: it is redeemed later. Of a charge that another
+            attempt redeemed nothing is told but that.
     """
 
     path: str
@@ -308,6 +310,7 @@ class Charge:
     actor: str
     key: str
     priced: tuple[Scope, ...] = ()
+    attempt: str | None = None
     redeems = None
 
     @classmethod
@@ -334,6 +337,13 @@ class Charge:
             scope_path(path), Amounts.of(cost), description_text(description), *named, scopes
         )
 
+    def redeemed_by(self, nonce: str) -> Self:
+        """The same charge, redeemed in its commit by the attempt of this nonce; see `Ledger.redeem`.
+
+        AlreadyRedeemedError is raised if another attempt redeemed it before.
+        """
+        return replace(self, attempt=attempt_of(nonce))
+
     def enforced(
         self, charge: str, reservation: str | None, may_record: Callable[[str, str], bool]
     ) -> EnforcedCharge:
@@ -345,7 +355,7 @@ class Charge:
         content = content_of(self, cost=self.cost.text, description=self.description)
         earlier = decided_before(view, self, content)
         if earlier is not None:
-            return repeated(earlier)
+            return self._redeemed(repeated(earlier))
         chain = chain_of(view, self.path, time=time)
         kind = chain[-1].scope.kind
         if kind is not Kind.FILTER:
@@ -372,7 +382,13 @@ class Charge:
             hash=entry.hash,
         )
         facts = usage_of(view, self.path, self.actor, self.cost.units, self.description, time)
-        return RequestDecision(entry, nodes, receipt, facts=facts)
+        return self._redeemed(RequestDecision(entry, nodes, receipt, facts=facts))
+
+    def _redeemed(self, decision: RequestDecision) -> RequestDecision:
+        if self.attempt is None or decision.receipt is None:
+            return decision
+        redemption = Redemption(decision.receipt, self.actor, self.attempt)
+        return replace(decision, redemption=redemption)
 
 
 def usage_of(
@@ -449,7 +465,8 @@ class EnforcedCharge(Charge):
         if note:
             written = json.loads(description)
             description = encode({**written, "note": {**noted(written), **note}})
-        return Charge(self.path, self.cost, description, self.actor, self.key, self.priced)
+        own = self.actor, self.key, self.priced, self.attempt
+        return Charge(self.path, self.cost, description, *own)
 
 
 @dataclass(frozen=True)

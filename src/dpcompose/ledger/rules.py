@@ -66,6 +66,7 @@ class RequestDecision:
         scope: That was opened, now or before.
         refusal: Of what does not fit; the store raises it once the entry is written.
         facts: That are new, changed, or end.
+        redemption: The request to decide next, in the same commit; if it is refused, so is this one.
     """
 
     entry: Entry | None = None
@@ -74,6 +75,7 @@ class RequestDecision:
     scope: Scope | None = None
     refusal: OverdrawnError | None = None
     facts: Facts = field(default_factory=dict[tuple[str, str], str | None])
+    redemption: Request | None = None
 
 
 Outcome = RequestDecision | DPComposeError

@@ -9,16 +9,16 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
 from hmac import compare_digest
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from dpcompose.errors import AlreadyRedeemedError, DomainError, ReleaseError, StoreError
+from dpcompose.errors import DomainError, DPComposeError, ReleaseError, StoreError
 from dpcompose.files import path_of
 from dpcompose.ledger import Receipt
 from dpcompose.release.bounding import Redeemer
@@ -75,7 +75,7 @@ class InDirectory:
         """Lock the answers of a receipt by a lock file. The lock ends with its process; the file is
         removed once an answer exists.
         """
-        lock = self.path / f"{_name(receipt)}.turn"
+        lock = self.path / f"{name_of(receipt)}.turn"
         with self._storing(), ExitStack() as opened:
             stream = opened.enter_context(lock.open("w"))
             flock(stream, LOCK_EX)
@@ -95,38 +95,24 @@ class InDirectory:
         file = self._stored(receipt)
         if file is None:
             return None
-        try:
-            document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            if file.name.count(".") == 1:  # a file of aa7d735 holds its answers in plain
-                plain = json.dumps([receipt.to_json(), document["answers"]], sort_keys=True)
-                if compare_digest(document["seal"], _digest(plain.encode(), seal)):
-                    return document["answers"]
-            key = bytes.fromhex(file.name.split(".")[1])
-            hidden = bytes.fromhex(document["answers"])
-            if compare_digest(document["seal"], _sealed(receipt, key + hidden, seal)):
-                return json.loads(_hidden(hidden, key, seal))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            pass
-        raise ReleaseError(
-            f"{file}: the stored answer was changed or cannot be read. Nothing was charged now; the charge of this key "
-            "is spent. Restore the file, or ask again under a new key, which is charged anew"
-        )
+        text = ""
+        with suppress(OSError, ValueError):
+            text = file.read_text(encoding="utf-8")
+        _, *key, _ = file.name.split(".")
+        return revealed(receipt, key[0] if key else "", text, seal, str(file))
 
     def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
         """Store the answers of a receipt, authenticated with the key `seal`; they are durable when
         this returns.
         """
-        key = secrets.token_bytes(32)
-        hidden = _hidden(json.dumps(answers).encode(), key, seal)
-        document = {"seal": _sealed(receipt, key + hidden, seal), "answers": hidden.hex()}
-        text = json.dumps(document)
+        key, text = concealed(receipt, answers, seal)
         with self._storing():
-            partial = self.path / f"{_name(receipt)}.{os.getpid()}.partial"
+            partial = self.path / f"{name_of(receipt)}.{os.getpid()}.partial"
             with partial.open("w", encoding="utf-8") as stream:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            partial.replace(self.path / f"{_name(receipt)}.{key.hex()}.json")
+            partial.replace(self.path / f"{name_of(receipt)}.{key}.json")
             directory = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -145,11 +131,44 @@ class InDirectory:
 
     def _stored(self, receipt: Receipt) -> Path | None:
         """Return the file of the answers of a receipt; None if there is none."""
-        return next(self.path.glob(f"{_name(receipt)}*.json"), None)
+        return next(self.path.glob(f"{name_of(receipt)}*.json"), None)
 
 
-def _name(receipt: Receipt) -> str:
+def name_of(receipt: Receipt) -> str:
+    """Return the name under which the answers of a receipt are stored."""
     return hashlib.sha256(receipt.to_json().encode()).hexdigest()
+
+
+def concealed(receipt: Receipt, answers: list[Any], seal: bytes) -> tuple[str, str]:
+    """Return a new key and the answers of a receipt encrypted with it, authenticated with the key
+    `seal`. Until the key is stored, the text shows nothing.
+    """
+    key = secrets.token_bytes(32)
+    hidden = _hidden(json.dumps(answers).encode(), key, seal)
+    document = {"seal": _sealed(receipt, key + hidden, seal), "answers": hidden.hex()}
+    return key.hex(), json.dumps(document)
+
+
+def revealed(receipt: Receipt, key: str, text: str, seal: bytes, where: str) -> list[Any]:
+    """Return the answers of a receipt from their key and text; without a key they are in plain, as
+    commit aa7d735 stored them.
+
+    Raises:
+        ReleaseError: If the text at this place is damaged or was not authenticated with `seal`.
+    """
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        document: dict[str, Any] = json.loads(text)
+        if not key:
+            plain = json.dumps([receipt.to_json(), document["answers"]], sort_keys=True)
+            if compare_digest(document["seal"], _digest(plain.encode(), seal)):
+                return document["answers"]
+        hidden = bytes.fromhex(document["answers"])
+        if compare_digest(document["seal"], _sealed(receipt, bytes.fromhex(key) + hidden, seal)):
+            return json.loads(_hidden(hidden, bytes.fromhex(key), seal))
+    raise ReleaseError(
+        f"{where}: the stored answer was changed or cannot be read. Nothing was charged now; the charge of this key "
+        "is spent. Restore it, or ask again under a new key, which is charged anew"
+    )
 
 
 def _sealed(receipt: Receipt, stored: bytes, seal: bytes) -> str:
@@ -171,45 +190,72 @@ def _hidden(text: bytes, key: bytes, seal: bytes) -> bytes:
     return bytes(letter ^ other for letter, other in zip(text, mask, strict=True))
 
 
-AnswerStore = InMemory | InDirectory
-"""A store of released answers by receipt."""
+@runtime_checkable
+class AnswerStore(Protocol):
+    """A store of released answers by receipt."""
+
+    def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
+        """Lock the answers of a receipt against all other users of this store."""
+        ...
+
+    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
+        """Return the answers of a receipt; None if this store has none."""
+        ...
+
+    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
+        """Store the answers of a receipt, authenticated with the key `seal`; they are durable when
+        this returns.
+        """
+        ...
 
 
-def answers_at(directory: str | Path | None) -> AnswerStore:
+def answers_at(place: str | Path | AnswerStore | None) -> AnswerStore:
     """Return the store in this directory; for None a store in the memory of this process."""
-    return InMemory() if directory is None else InDirectory(path_of("answers", directory))
+    if isinstance(place, AnswerStore):
+        return place
+    return InMemory() if place is None else InDirectory(path_of("answers", place))
 
 
+T = TypeVar("T")
 TURNS = 3
-"""How often a receipt is sent to a ledger that does not say whether it redeemed it."""
+"""How often a ledger is asked that does not say whether it redeemed a charge."""
 _UNTOLD: dict[tuple[int, str], str] = {}
-"""Nonces of attempts whose outcome is unknown, by process and receipt; never stored or shared."""
+"""Nonces of attempts whose outcome is unknown, by process and charge; never stored or shared."""
 
 
-def redeemed(ledger: Redeemer, receipt: Receipt, *, actor: str) -> None:
-    """Redeem a receipt. At most one caller ever returns from here, so noise is drawn at most once.
+def attempted(charge: str, redeem: Callable[[str], T]) -> T:
+    """Redeem a charge by `redeem(nonce)`. At most one caller ever returns from here, so noise is
+    drawn at most once.
 
     If the outcome of an attempt is unknown, nothing was drawn, and its nonce is remembered: the
     next call in this process repeats the same attempt. A nonce belongs to one attempt at a time and
     to one process, also after a fork.
 
+    Args:
+        charge: Names the charge.
+        redeem: Redeems it with a nonce.
+
     Raises:
-        AlreadyRedeemedError: If another attempt redeemed the receipt.
+        AlreadyRedeemedError: If another attempt redeemed the charge.
         StoreError: If the ledger could not be reached or does not know the outcome; a retry with
             the same key may succeed.
     """
-    place = (os.getpid(), receipt.to_json())
+    place = (os.getpid(), charge)
     nonce = _UNTOLD.pop(place, None) or secrets.token_hex(32)
     try:
         for _ in range(TURNS - 1):
             try:
-                return ledger.redeem(receipt, actor=actor, nonce=nonce)
+                return redeem(nonce)
             except StoreError as error:
                 if not error.uncertain:
                     raise
-        return ledger.redeem(receipt, actor=actor, nonce=nonce)
-    except AlreadyRedeemedError:
+        return redeem(nonce)
+    except BaseException as error:
+        if isinstance(error, StoreError) or not isinstance(error, DPComposeError):
+            _UNTOLD[place] = nonce
         raise
-    except BaseException:
-        _UNTOLD[place] = nonce
-        raise
+
+
+def redeemed(ledger: Redeemer, receipt: Receipt, *, actor: str) -> None:
+    """Redeem a receipt; see `attempted`."""
+    attempted(receipt.to_json(), lambda nonce: ledger.redeem(receipt, actor=actor, nonce=nonce))

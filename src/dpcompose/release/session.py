@@ -117,8 +117,8 @@ class Session:
         ledger: The ledger to charge; omitted if an account is given.
         scope: The scope to charge; it has a filter.
         actor: Who asks.
-        answers: A directory in which answers are stored for retries; None stores them for this
-            session alone.
+        answers: A directory in which answers are stored for retries, or another store of them; None
+            stores them for this session alone.
         account: Instead of ledger and scope: the account to charge, such as a `RemoteAccount` of a
             service.
 
@@ -160,7 +160,7 @@ class Session:
         ledger: Ledger | None = None,
         scope: str | None = None,
         actor: str,
-        answers: str | Path | None = None,
+        answers: str | Path | AnswerStore | None = None,
         account: Payer | None = None,
     ) -> None:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]

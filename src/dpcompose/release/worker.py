@@ -2,10 +2,10 @@
 
 The process has the rows and nothing else: no ledger, no token, no environment variable, no open
 file of the service. It runs one SELECT at a time, built from checked syntax trees, and returns
-integers. There DuckDB reads no other file and no URL, and writes nothing; memory is limited, and no
-core is dumped. Each text is cut to the length that the catalog declares before any function uses
-it, and rows whose unit is a longer text are left out. So the work for each row is bounded, whatever
-the rows contain.
+integers. There DuckDB reads no other file and no URL, and writes nothing; a table of PostgreSQL is
+read by a connection that may not write. Memory is limited, and no core is dumped. Each text is cut
+to the length that the catalog declares before any function uses it, and rows whose unit is a longer
+text are left out. So the work for each row is bounded, whatever the rows contain.
 """
 
 # The drivers have types in part only.
@@ -32,7 +32,7 @@ from dpcompose.account import Account
 from dpcompose.errors import EngineError, UnsupportedError
 from dpcompose.release.bounding import Binding
 from dpcompose.release.catalog import LONGEST, Catalog, arguments_of_table, described_table
-from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.engines import OnDuckDB, OnPostgreSQL
 from dpcompose.release.query import Query
 from dpcompose.release.source import in_object_store, several
 from dpcompose.release.table import Table, table
@@ -50,6 +50,18 @@ _LOCKED = (
     "SET lock_configuration = true",
 )
 """After these statements DuckDB reads only allowed files and writes nothing, irrevocably."""
+_READ_ONLY = (
+    "SET default_transaction_read_only = on",
+    "SET client_connection_check_interval = 1000",
+)
+"""After these statements PostgreSQL writes nothing, and ends a statement for which nobody waits."""
+
+
+class _Checked(OnPostgreSQL):
+    """PostgreSQL in another process, which has checked its connection."""
+
+    def require(self) -> None:
+        """Accept the connection."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ class Rows:
 
 @dataclass
 class Worker:
-    """A DuckDB connection in another process, with the interface that an engine needs. A process
-    that fails once is ended.
+    """A connection of an engine in another process, with the interface that an engine needs. A
+    process that fails once is ended.
 
     Args:
         definitions: The tables by name, as in a catalog.
@@ -84,9 +96,10 @@ class Worker:
         self.process = _started(theirs)
         theirs.close()
         self._pipe.send((dict(self.definitions), int(self.memory * 2**30)))
-        if not self._received()[0]:
+        good, self._engine = self._received()
+        if not good:
             self.close()
-            raise EngineError("DuckDB", charged=False)
+            raise EngineError("the engine of the tables", charged=False)
 
     def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
         """Run a statement and return its rows.
@@ -110,7 +123,7 @@ class Worker:
         Raises:
             DomainError: If the columns of a table are no longer those that were catalogued.
         """
-        engine = OnDuckDB(self, foreign=False)
+        engine = _Checked(self) if self._engine == _Checked.name else OnDuckDB(self, foreign=False)
         tables = {
             name: described_table(name, each, engine.table((VIEW + name,)), catalog.public)
             for name, each in catalog.described.items()
@@ -161,6 +174,8 @@ def answer(number: int) -> None:
     Args:
         number: The file descriptor of its end of the pipe.
     """
+    from duckdb import DuckDBPyConnection
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = Connection(number)
     definitions, memory = pipe.recv()
@@ -168,13 +183,14 @@ def answer(number: int) -> None:
         resource.setrlimit(limit, (most, most))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     raw = _opened(definitions, memory)
-    pipe.send((True, None))
+    read = _rows if isinstance(raw, DuckDBPyConnection) else _rows_of_postgres
+    pipe.send((True, OnDuckDB.name if read is _rows else _Checked.name))
     while True:
         method, values = pipe.recv()
         rows: Any = None
         try:
             if method == "execute":
-                rows = _rows(raw, *values)
+                rows = read(raw, *values)
             else:
                 raw.register(*values)
             pipe.send((True, rows))
@@ -184,8 +200,8 @@ def answer(number: int) -> None:
 
 
 def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
-    """Return an in-memory DuckDB connection that has the tables under their names and no other
-    access.
+    """Return a connection that has the tables under their names: an in-memory DuckDB for files,
+    which has no other access, or PostgreSQL.
     """
     engine: Any = None
     files: list[str] = []
@@ -195,27 +211,50 @@ def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
             raise UnsupportedError(
                 "an object store", "a counter reads local files only", "Use a file"
             )
-        path = Path(definition["source"])
-        if several(path):
-            folders.append(str(path if path.is_dir() else path.parent))
-        else:
-            files.append(str(path))
         made = table(**arguments_of_table(definition))
         engine = made.engine if engine is None else engine
-        data = made.data.over(engine)
-        if made.relation is not None or data is None:
-            raise UnsupportedError(
-                "a database behind a counter", "a counter reads local files only", "Use a file"
-            )
+        path = Path(definition["source"])
+        if made.relation is not None:
+            _require_plain(made, definitions)
+            data = made.data
+        elif several(path):
+            folders.append(str(path if path.is_dir() else path.parent))
+            data = made.data.over(engine)
+        else:
+            files.append(str(path))
+            data = made.data.over(engine)
+        if data is None:
+            raise UnsupportedError("files beside a database", "a process reads one of them")
         for each in data.tables():
             engine.open(each)
         words = _cut(made, data, definition.get("longest", LONGEST)).words
         engine.raw.execute(f"CREATE TEMP VIEW {engine.quoted(VIEW + name)} AS {words}")
+    if isinstance(engine, OnPostgreSQL):
+        engine.require()
+        for words in _READ_ONLY:
+            engine.raw.execute(words)
+        return engine.raw
     for name, allowed in (("allowed_paths", files), ("allowed_directories", folders)):
         engine.raw.execute(f"SET {name} = [{', '.join(map(engine.text, allowed))}]")
     for words in (f"SET memory_limit = '{memory * 3 // 4}B'", *_LOCKED):
         engine.raw.execute(words)
     return engine.raw
+
+
+def _require_plain(source: Table, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a table of a database other than PostgreSQL, a view, and one beside other sources."""
+    sources = {each["source"] for each in definitions.values()}
+    plain = source.relation is not None and source.relation.plain
+    if not (plain and len(sources) == 1 and isinstance(source.engine, OnPostgreSQL)):
+        reason = "a counter reads files, or plain tables of one PostgreSQL database"
+        raise UnsupportedError("this source behind a counter", reason)
+
+
+def _rows_of_postgres(raw: Any, words: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
+    """Run one statement in a transaction that may not write, and return its rows; SET is ignored."""
+    if words.startswith("SET "):
+        return []
+    return raw.execute(words, values or None, prepare=True).fetchall()
 
 
 def _rows(raw: Any, words: str, values: Sequence[Any]) -> Sequence[tuple[Any, ...]]:

@@ -1,9 +1,9 @@
 """The counter: an analyst asks the tables of a catalog, and never sees a row.
 
 *One visible draw.* An ask is one charge under a key; without one the key is a digest of the request, so the same
-request is the same charge. The receipt is redeemed before anything is drawn, by whoever draws, and once: so there is
-at most one draw for a charge, ever, whatever dies and when. It is stored before it leaves, and from then on is the
-answer of that key. Where the process dies between the redemption and the store, the key has "charged, no answer" for
+request is the same charge. The commit that charges also redeems the charge, for the one attempt that then draws: so
+there is at most one draw for a charge, ever, whatever dies and when. It is stored before it leaves, and from then on is
+the answer of that key. Where the process dies between the commit and the store, the key has "charged, no answer" for
 ever, and what was not stored whole is deleted before anything else is drawn. So no answer was chosen among several,
 and none is without its charge.
 
@@ -11,16 +11,17 @@ and none is without its charge.
 ledger. The rows are read by a process of their own. After the charge an answer leaves at one of two moments: at
 `after`, or at `limit` if the rows were not read by then. A scan that fails or takes longer is told at `limit`, and
 closes the scope's tables for everybody until a keeper has looked: that this can be seen is one bit that no epsilon
-pays for. So does a process that dies between a charge and its answer: a file beside the answers, written with the
-charge, is there when the service starts again. Whoever waits keeps the turn of these tables until the answer leaves.
+pays for. So does a process that dies between a charge and its answer: a mark beside the answers, written after the
+charge, is there when the tables are next asked. Whoever waits keeps the turn of these tables until the answer leaves,
+and where servers share a database, from all of them (`shared`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from hashlib import sha256
@@ -33,6 +34,7 @@ from dpcompose import release
 from dpcompose.account import Account, exact
 from dpcompose.adaptive import Budget
 from dpcompose.errors import (
+    AlreadyRedeemedError,
     DomainError,
     DPComposeError,
     EngineError,
@@ -41,11 +43,12 @@ from dpcompose.errors import (
     StoreError,
     UnsupportedError,
 )
-from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
+from dpcompose.ledger import Charge, Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
 from dpcompose.serve.request import Answer, Field, exact_delta, line, number, route
 from dpcompose.serve.service import Service
+from dpcompose.serve.shared import Shared
 
 CONFIDENCE = 0.95
 CLOSED = "closed tables"
@@ -64,8 +67,8 @@ class Desk:
         limit: Seconds from the charge in which the rows have to be read.
         memory: Gigabytes for reading them.
         days: For which an answer is stored; after them its key is spent.
-        closed: Why nothing is read any more, until a keeper has looked; empty while it is.
-        turn: Of whoever asks, until the answer leaves.
+        closed: Why nothing is read any more, where the ledger could not record it.
+        lock: Of whoever asks here, until the answer leaves.
         quoting: Of whoever is told a price: by tables of the same columns without rows.
     """
 
@@ -75,8 +78,8 @@ class Desk:
     limit: float = 20.0
     memory: float = release.Worker.memory
     days: float = math.inf
-    closed: str = ""
-    turn: Lock = field(default_factory=Lock)
+    closed: str = "the service ended before an answer was stored: its keeper must look"
+    lock: Lock = field(default_factory=Lock)
     quoting: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
@@ -84,10 +87,12 @@ class Desk:
             domain = "seconds, after < limit"
             raise DomainError(f"{self.scope}: after and limit", (self.after, self.limit), domain)
         self.answers.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.reading = self.answers / "reading"
-        if self.reading.exists():
-            self.shut("the service ended before an answer was stored: its keeper must look")
-        self.delete_unstored()
+        store = self.catalog.ledger.store
+        is_database = store.source is not None and Ledger.file_of(store.source) is None
+        self.shared = Shared(store, self.scope) if is_database else None
+        self.reading = self.shared or self.answers / "reading"
+        with self.turn():
+            pass
         self.start()
         public = {name: each.opened() for name, each in self.catalog.public.items()}
         self.public: Mapping[str, release.PublicTable] = public
@@ -103,11 +108,20 @@ class Desk:
         self.worker = release.Worker(dict(self.catalog.tables), self.memory)
         self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
 
+    @contextmanager
+    def turn(self) -> Generator[str]:
+        """Keep everybody else from the tables; why they are closed, empty if they are not."""
+        with self.lock if self.shared is None else self.shared.exclusive():
+            if self.reading.exists():
+                self.shut(self.closed)
+            self.delete_unstored()
+            yield self.closed if self.reading.exists() else self.reason()
+
     def shut(self, reason: str) -> None:
         """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""
         self.closed = reason
-        self.reading.touch()
         with suppress(StoreError):
+            self.reading.touch()
             self.record(reason, OPERATOR)
 
     def record(self, reason: str, actor: str) -> None:
@@ -118,23 +132,24 @@ class Desk:
         """
         fact = SetFact(self.scope, actor, CLOSED, self.scope, encode(reason))
         self.catalog.ledger.state(fact)
-        self.closed = reason
+        self.closed = Desk.closed
         self.reading.unlink(missing_ok=True)
 
     def reason(self) -> str:
-        """Why the tables are closed; empty if they are not."""
-        if self.closed and self.reading.exists():
-            self.shut(self.closed)
+        """Why the tables are closed, as the ledger has it; empty if they are not."""
         with self.catalog.ledger.moment() as moment:
             fact = moment.snapshot.fact(root_of(self.scope), CLOSED, self.scope)
-        return self.closed or str(fact or "").strip('"')
+        return str(fact or "").strip('"')
 
     def delete_unstored(self) -> None:
         """Delete answers that are too old, and draws that were not stored whole: nobody was told them, and nobody will be."""
+        if self.shared is not None:
+            return self.shared.delete_unstored(self.days)
         for each in self.answers.iterdir():
             old = each.suffix == ".json" and each.stat().st_mtime < time() - 86400 * self.days
             if old or each.suffix == ".partial":
                 each.unlink(missing_ok=True)
+        return None
 
     def leave(self, charged: float, *, failed: bool) -> None:
         """Wait for the moment at which the answer to a charge leaves."""
@@ -158,12 +173,14 @@ class Payer(Account):
     words: Mapping[str, Any]
     charged: list[float]
     """When it was charged, if it was."""
+    may_draw: bool
+    """Whether the commit of the charge redeemed it for this ask."""
 
     def __init__(
         self, service: Service, who: Identity, desk: Desk, words: Mapping[str, Any]
     ) -> None:
         vars(self).update(vars(service.account(desk.scope)), service=service, who=who, desk=desk)
-        self.words, self.charged = words, list[float]()
+        vars(self).update(words=words, charged=list[float](), may_draw=False)
 
     def charge(
         self,
@@ -174,7 +191,10 @@ class Payer(Account):
         delta: Any = None,
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
-        """Charge a mechanism as the service does; from then on the answer's time runs."""
+        """Charge a mechanism as the service does, and redeem it in the same commit, if nobody has redeemed it.
+
+        From then on the answer's time runs.
+        """
         fields = {
             "mechanism": serialize(mechanism) or "release",
             "key": key,
@@ -182,14 +202,31 @@ class Payer(Account):
             "description": {**(description or {}), **self.words},
             "reservation": None,
         }
-        quote = self.quote(mechanism, delta)
-        (found,) = self.service.charge_all([self.service.ledger_charge(self.who, quote, fields)])
-        if isinstance(found, DPComposeError):
-            raise found
-        self.desk.reading.touch()
+        account, charge = self.service.ledger_charge(self.who, self.quote(mechanism, delta), fields)
+
+        def charged(own: Charge) -> Receipt:
+            (outcome,) = self.service.charge_all([(account, own)])
+            if isinstance(outcome, DPComposeError):
+                raise outcome
+            return outcome
+
+        try:
+            receipt = release.attempted(
+                f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))
+            )
+            vars(self).update(may_draw=True)
+        except AlreadyRedeemedError:
+            receipt = charged(charge)
         self.charged.append(monotonic())
+        if self.may_draw:
+            self.desk.reading.touch()
         self.desk.worker.until = self.charged[0] + self.desk.limit
-        return found
+        return receipt
+
+    def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
+        """Say whether this ask may draw: the commit of the charge has decided it."""
+        if not self.may_draw:
+            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
 
 
 @dataclass
@@ -274,13 +311,12 @@ def _spend(name: str, value: Any) -> Any:
 
 
 def _statement(name: str, value: Any) -> str:
-    """A statement without a final semicolon, with which it would be another request."""
+    """A statement without blanks around it and without a final semicolon, which make no other request."""
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
         raise DomainError(
             name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
         )
-    whole = value.rstrip()
-    return whole.rstrip("; \t\r\n") if whole.endswith(";") else value
+    return value.strip().rstrip("; \t\r\n")
 
 
 Statement = Annotated[str | None, Field({"type": "string", "maxLength": MOST_LETTERS}, _statement)]
@@ -362,14 +398,14 @@ def ask(
     said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
     if release.Explanation.is_requested(sql):
         raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
-    with desk.turn:
-        reason = desk.reason()
+    with desk.turn() as reason:
         if reason:
             raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
-        desk.delete_unstored()
+        if desk.worker.process.returncode is not None:  # a keeper has opened the tables elsewhere
+            desk.start()
         desk.worker.until = monotonic() + desk.limit
         payer, failed = Payer(service, who, desk, said), False
-        session = _session(payer, _table(desk.tables, table), desk.answers)
+        session = _session(payer, _table(desk.tables, table), desk.shared or desk.answers)
         try:
             if sql is None:
                 found = session.batch(_questions(questions), spend=spend, key=named)
@@ -386,8 +422,9 @@ def ask(
             raise
         finally:
             if payer.charged:
-                if not failed:
-                    desk.reading.unlink(missing_ok=True)
+                if payer.may_draw and not failed:
+                    with suppress(StoreError):
+                        desk.reading.unlink(missing_ok=True)
                 desk.leave(payer.charged[0], failed=failed)
     return {**_released(found), "key": named}
 
@@ -396,7 +433,7 @@ def ask(
 def reopen(service: Service, who: Identity, scope: str) -> Answer:
     """Open the tables of a scope again that were closed because their rows could not be read."""
     desk = _desk(service, scope)
-    with desk.turn:
+    with desk.turn():
         desk.worker.close()
         desk.start()
         desk.record("", who.actor)
@@ -418,7 +455,7 @@ def _table(tables: Mapping[str, Any], name: str) -> Any:
     return tables[name]
 
 
-def _session(payer: Payer, table: Any, answers: Path | None = None) -> Any:
+def _session(payer: Payer, table: Any, answers: Path | Shared | None = None) -> Any:
     return release.Session(table, account=payer, actor=payer.who.actor, answers=answers)
 
 

@@ -56,7 +56,7 @@ def require_only(file: Path) -> None:
         process = os.read(handle, 20).decode() or "another one"
         os.close(handle)
         what = f"process {process} serves this ledger already"
-        remedy = "Stop it first; several servers need a ledger on PostgreSQL, and a catalog each"
+        remedy = "Stop it first; several servers need a ledger on PostgreSQL"
         raise StoreError(str(file), what, remedy) from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, str(os.getpid()).encode(), 0)  # it stays open
