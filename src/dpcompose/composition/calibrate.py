@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -573,7 +574,7 @@ class _Search:
             # If secant steps keep landing on one side, one bisection follows; epsilon may be
             # constant there.
             stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
-            secant = None if bad is None or stuck else self._between(good, bad)
+            secant = None if bad is None or stuck else self._between(good, bad, sides)
             value = self._middle(good[0], wall) if secant is None else secant
             bound = yield from self._tried(value)
             meets = bound is not None and self._meets(bound)
@@ -648,15 +649,22 @@ class _Search:
     def _middle(self, one: float, other: float) -> float:
         return float((int(one) + int(other)) // 2) if self.integer else math.sqrt(one * other)
 
-    def _between(self, good: Point, bad: Point) -> float:
+    def _between(self, good: Point, bad: Point, sides: list[bool]) -> float:
         """Return a secant step in the logarithms of parameter and epsilon, or the middle if an
         epsilon is 0 or infinite.
+
+        `sides` are those on which earlier steps landed: what an end that stays has to go counts
+        half after every second step (the Illinois method).
         """
         low, high = sorted((good[0], bad[0]))
         if self.integer or not self._rises(good, bad) or high > 4 * low:
             return self._middle(low, high)
-        ends = good[1].upper, bad[1].upper
-        share = math.log(self.target / ends[0]) / math.log(ends[1] / ends[0])
+        short, over = (math.log(self.target / end[1].upper) for end in (good, bad))
+        alike = len(list(takewhile(lambda side: side == sides[-1], reversed(sides))))
+        if alike > 1:
+            kept = 0.5 ** (alike - 1)
+            short, over = (short, over * kept) if sides[-1] else (short * kept, over)
+        share = short / (short - over) if short > over else 0.5
         value = good[0] * (bad[0] / good[0]) ** share
         return value if low < value < high else self._middle(low, high)
 
@@ -665,15 +673,16 @@ class _Search:
         return 0 < good[1].upper < bad[1].upper < math.inf and self.target > 0
 
     def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
-        """Return the bracket after one more trial just beyond `good`, for a secant step that would
-        land too close to it.
+        """Return the bracket after one more trial just beyond the end that is next to the target,
+        for a secant step that would land too close to it.
         """
         if self._adjacent(good[0], bad[0]) or not self._rises(good, bad):
             return good, bad
-        ends = good[1].upper, bad[1].upper
-        miss = abs(math.log(self.target / ends[0]))
-        slope = math.log(ends[1] / ends[0]) / math.log(bad[0] / good[0])
-        value = good[0] * (1 - self.sign * max(0.9 * CLOSE, 2 * abs(miss / slope)))
+        slope = math.log(bad[1].upper / good[1].upper) / math.log(bad[0] / good[0])
+        misses = [abs(math.log(self.target / end[1].upper)) for end in (good, bad)]
+        miss = min(misses)
+        end, inward = (good, -self.sign) if miss == misses[0] else (bad, self.sign)
+        value = end[0] * (1 + inward * max(0.9 * CLOSE, 2 * abs(miss / slope)))
         low, high = sorted((good[0], bad[0]))
         if not (miss < 1e-8 and low < value < high):
             return good, bad
