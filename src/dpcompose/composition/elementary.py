@@ -349,7 +349,7 @@ class PartByPart:
         ):  # lower ends that contradict the upper end are ignored
             bound = apart([Bound(lower, math.inf)], bound)
         far = bound.upper > _APART * bound.lower
-        if far and best and not self.for_delta:
+        if far and best and self.only_lines and not self.for_delta:
             bound = least(bound, [self._one_after_the_other(best, bound.upper)])
             far = bound.upper > _APART * bound.lower
         if far or (most >= bound.upper and not self.only_lines):
@@ -359,6 +359,9 @@ class PartByPart:
     def _one_after_the_other(self, best: Parts, upper: float) -> Bound:
         """Return what basic composition says of the parts `best` with nearly all of delta, and the
         other parts with the rest; infinite where the others alone cost at least `upper`.
+
+        Of a product of two pairs, delta at the sum of their epsilons is at most the sum of their
+        deltas.
         """
         others = list(self.theorems.losses.parts)
         for part in best:
