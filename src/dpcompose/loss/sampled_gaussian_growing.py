@@ -337,7 +337,10 @@ class _Anchor(NamedTuple):
 def _anchored(
     noise: float, rate: float, times: int, delta: float, tolerance: float
 ) -> _Anchor | None:
-    """Where the line of so many copies stands; None if that takes too many points. It proves nothing."""
+    """Where the line of so many copies stands; None if that takes too many points. It proves nothing.
+
+    That it is remembered pays in the searches of `benchmarks.adapters` and `benchmarks.interop`.
+    """
     columns = (np.array([[float(each)]]) for each in (noise, rate, times))
     parts = Parts(*columns, count=1, ulps=0)
     targets = Targets(np.full((1, 1), delta), np.full((1, 1), np.nan), tolerance)
