@@ -7,9 +7,9 @@ each row of the page's table, and who must refuse it; of the others the forger g
 Random changes are of one byte, of a number, word or list anywhere in the document, or of a whole field taken from the
 other statement; the forger writes the digest anew in four of five, and the published numbers in one of four. Whoever
 has the key must refuse every change, and whoever has the digest every change but that of the signature, which it is not
-about. Whoever has the ledger may accept other words, and numbers that are still true, of the same charges, and of chosen
-charges a choice of fewer, if it is told that there are more; whoever has the document alone, a statement whose numbers
-are true of the mechanisms that it names. The oracle composes those itself.
+about. Whoever has the ledger may accept other words, and numbers that are still true, of the same charges; and of fewer,
+chosen or up to an earlier anchor, if it is told that there are more. Whoever has the document alone may accept a
+statement whose numbers are true of the mechanisms that it names. The oracle composes those itself.
 
 Control, which must fail: a verifier who does not price the mechanisms again.
 """
@@ -34,7 +34,7 @@ from dpcompose.errors import StatementError, TamperedError
 from dpcompose.interop import privacy_document
 from dpcompose.interop.privacy_document import privacy_json, verify
 from dpcompose.interop.statement import priced, scope_statement, statement
-from dpcompose.ledger import Entry, Ledger, SigningKey
+from dpcompose.ledger import Anchor, Entry, Ledger, SigningKey
 from dpcompose.mechanisms import parse
 
 Content = dict[str, Any]
@@ -250,11 +250,15 @@ def runs_of(text: str | bytes) -> Counter[str]:
 
 
 def charged(text: str | bytes) -> Counter[str]:
-    """The mechanisms of the charges that a statement is about, as the ledger has them."""
+    """The mechanisms of the charges that a statement is about, as the ledger has them: those that it lists, or in a
+    scope all up to its anchor.
+    """
     content, counts = json.loads(text), Counter[str]()
-    listed = {entry["hash"] for entry in content["entries"]}
+    listed, last = {entry["hash"] for entry in content["entries"]}, 0
+    if "scope" in content:
+        last = dict(Anchor.read(content["anchor"]).heads)["city"].sequence
     for entry in office().ledger.entries("city"):
-        if entry.kind == Entry.GRANTED and ("scope" in content or entry.hash in listed):
+        if entry.kind == Entry.GRANTED and (entry.sequence <= last or entry.hash in listed):
             for part, times in compose(parse(str(entry.description["mechanism"]))).parts:
                 counts[repr(part)] += times
     return counts
