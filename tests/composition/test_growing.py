@@ -4,6 +4,7 @@ bound contains the truth.
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -48,6 +49,27 @@ def test_a_phase_that_ends_where_a_line_was_drawn_goes_on() -> None:
         growing.bound([(SMALL, steps)])
         longer = [(SMALL, steps + 1), (LARGE, 5)]
         assert growing.bound(longer) == GrowingEpsilon(DELTA).bound(longer)
+
+
+@pytest.mark.parametrize(("steps", "rate", "delta"), [(10_000, 0.01, 1e-5), (300, 0.2, 1e-9)])
+def test_noises_that_share_an_anchor_are_each_proved(steps: int, rate: float, delta: float) -> None:
+    answers = []
+    for exponent in range(25):  # ten anchors, and noises between
+        mechanism = Gaussian(2 ** (exponent / 20)).sampled(rate)
+        answers.append(GrowingEpsilon(delta).bound([(mechanism, steps)]))
+        whole = (mechanism * steps).epsilon(delta=delta)
+        assert max(answers[-1].lower, whole.lower) <= min(answers[-1].upper, whole.upper)
+        assert answers[-1].width <= 1e-9 * answers[-1].upper
+        assert "kept" in str(answers[-1].certificate)
+    assert all(one.lower > other.upper for one, other in itertools.pairwise(answers))
+
+
+def test_steps_asked_ahead_are_those_of_fresh_questions() -> None:
+    growing = GrowingEpsilon(DELTA)
+    for steps in range(400, 520):
+        answer = growing.bound([(SMALL, 60), (LARGE, steps)])
+        if steps % 13 == 0:
+            assert answer == GrowingEpsilon(DELTA).bound([(SMALL, 60), (LARGE, steps)])
 
 
 def test_another_history_is_read_anew() -> None:

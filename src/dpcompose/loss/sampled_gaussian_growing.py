@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dpcompose.contour import ArrayRows, ContourRows
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
+from dpcompose.loss.sampled_gaussian_grid import strip_sums
 from dpcompose.loss.sampled_gaussian_many import Drawn, Nodes, larger, planned
 from dpcompose.loss.sampled_gaussian_nodes import nodes, raised, waves
 from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts, Targets, class_of
@@ -36,6 +37,9 @@ FARTHER, FARTHER_OF_MANY, MANY, MOST_PARTS = 1.08, 1.35, 16, 2048
 ANCHORS = 8
 """Noises of the table in an octave."""
 _MOST_NODES, _DEPTH = 4000, 45.0
+_DEEP = np.full((1, 1), _DEPTH)
+_SHORT, _ANGLE = 64, 1.7
+"""Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
 _RAISED, _ABOVE, _HIGHEST = 1.2, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
 _ENDS = (1.6, 2.4, 4.0, 8.0, 20.0, 60.0)
@@ -333,7 +337,10 @@ class _Anchor(NamedTuple):
 def _anchored(
     noise: float, rate: float, times: int, delta: float, tolerance: float
 ) -> _Anchor | None:
-    """Where the line of so many copies stands; None if that takes too many points. It proves nothing."""
+    """Where the line of so many copies stands; None if that takes too many points. It proves nothing.
+
+    That it is remembered pays in the searches of `benchmarks.adapters` and `benchmarks.interop`.
+    """
     columns = (np.array([[float(each)]]) for each in (noise, rate, times))
     parts = Parts(*columns, count=1, ulps=0)
     targets = Targets(np.full((1, 1), delta), np.full((1, 1), np.nan), tolerance)
@@ -386,29 +393,18 @@ class _OnLine:
         return Integrands(self._parts, plan.coarse_grid(self._parts, outer, outer, points), powers)
 
     def copy(self, ended: Frame) -> Both | None:
-        """One copy at the nodes of the line with its end; None if it takes too many points.
-
-        The sum over the noise runs on a raised line, whose strip goes down to the real one.
-        """
+        """One copy at the nodes of the line with its end; None if it takes too many points."""
         integrands, noise = self._integrands, self._parts.noise
         if integrands is None:
             return None
         moments = integrands.log_moment
-        theta = np.array([[_RAISED / max(self.loss.noise, 1.0)]])
-        above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
-        low, high = (
-            integrands.log_strip(edge, moments)[:2].max(axis=0, keepdims=True)
-            for edge in (0.0, theta + above)
-        )
-        heights = Heights(theta, theta, above, low, high)
-        side = noise * np.sqrt(2 * (_DEPTH + 3) + np.square(theta * noise))
+        heights = self._heights(integrands, ended)
+        side = noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * noise))
         left, right = self._parts.ends(self.lines.order, side)
-        points = int(
-            class_of((right - left) / heights.step(noise, _DEPTH * np.ones_like(theta)) + 3)[0, 0]
-        )
+        points = int(class_of((right - left) / heights.step(noise, _DEEP) + 3)[0, 0])
         if points > plan.MOST_POINTS:
             return None
-        grid = raised(self._parts, left, right, theta, points)
+        grid = raised(self._parts, left, right, heights.theta, points)
         waved = waves(grid, self.lines.step, *ended.sizes[0].tolist())
         step, powers = np.repeat(self.lines.step, 2, axis=0), integrands.power[:2]
         log_error = heights.log_error(noise, grid.step)
@@ -418,6 +414,27 @@ class _OnLine:
             for one, bound in ((slice(0, 1), moments[2:3]), (slice(1, 2), moments[3:4]))
         )
         return remove, add
+
+    def _heights(self, integrands: Integrands, ended: Frame) -> Heights:
+        """The line of the sum over the noise: the real one, or a raised one whose strip goes down to the real one."""
+        noise, moments = self.loss.noise, integrands.log_moment
+
+        def strip(edge: Reals, total: Reals) -> Reals:
+            """log of a bound on what is integrated along an edge, in both directions."""
+            return integrands.log_strip(edge, total)[:2].max(axis=0, keepdims=True)
+
+        theta, zero = np.array([[_RAISED / max(noise, 1.0)]]), np.zeros((1, 1))
+        above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
+        raised = Heights(theta, theta, above, strip(zero, moments), strip(theta + above, moments))
+        if ended.sizes.prod() > _SHORT:
+            return raised
+        angle = np.array([[_ANGLE * min(1.0, 100.0 / noise)]])
+        reach = ended.step * ended.sizes.prod()
+        sums = strip_sums(integrands.weight, integrands.lifted, reach, angle)
+        real = Heights(zero, angle, angle, strip(angle, sums), strip(angle, moments))
+        # On the real line rounding errors are smaller, and points cost little.
+        steps = (each.step(self._parts.noise, _DEEP) for each in (real, raised))
+        return real if 2 * next(steps) > next(steps) else raised
 
     def ended(self, anchor: _Anchor) -> Frame | None:
         """The line with its end, and a proof of how much it leaves out; None if it is too long."""
