@@ -17,7 +17,7 @@ pytest.importorskip("opendp")
 from campaigns.ledger.server import Server
 from dpcompose.errors import DPComposeError, EngineError, ReleaseError, SpentError, StoreError
 from dpcompose.ledger import Ledger
-from dpcompose.release import Worker
+from dpcompose.release.worker import Worker
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from dpcompose.serve.request import ROUTES
@@ -41,7 +41,7 @@ class Pair:
             ledger = stack.enter_context(Ledger.open(url))
             scopes = {"clinic": {**SCOPE, "tables": {"visits": visits}}}
             desks = Counter.open(ledger, folder / name, scopes)
-            stack.callback(desks.desks["clinic"].worker.close)
+            stack.callback(lambda desk=desks.desks["clinic"]: desk.worker.close())
             people = Identities(Ledger.open("memory:"))
             self.services.append(Service(ledger, people, None, desks))
 

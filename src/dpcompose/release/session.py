@@ -39,7 +39,7 @@ from dpcompose.release.answer import (
     labeled,
     stored,
 )
-from dpcompose.release.answers import AnswerStore, answers_at, redeemed
+from dpcompose.release.answers import AnswerStore, Shelf, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
 from dpcompose.release.design import Design
 from dpcompose.release.question import Question, questions_of
@@ -160,7 +160,7 @@ class Session:
         ledger: Ledger | None = None,
         scope: str | None = None,
         actor: str,
-        answers: str | Path | AnswerStore | None = None,
+        answers: str | Path | Shelf | None = None,
         account: Payer | None = None,
     ) -> None:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]

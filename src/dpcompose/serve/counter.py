@@ -76,7 +76,7 @@ class Desk:
     answers: Path
     after: float = 1.0
     limit: float = 20.0
-    memory: float = release.Worker.memory
+    memory: float = 4.0
     days: float = math.inf
     closed: str = "the service ended before an answer was stored: its keeper must look"
     lock: Lock = field(default_factory=Lock)
@@ -105,7 +105,7 @@ class Desk:
 
     def start(self) -> None:
         """Start the process that reads the rows."""
-        self.worker = release.Worker(dict(self.catalog.tables), self.memory)
+        self.worker = self.catalog.worker(self.memory)
         self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
 
     @contextmanager
@@ -211,7 +211,7 @@ class Payer(Account):
             return outcome
 
         try:
-            receipt = release.attempted(
+            receipt = release.Shelf.attempted(
                 f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))
             )
             vars(self).update(may_draw=True)
