@@ -20,9 +20,11 @@ from dpcompose import release
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Receipt
 
-_TABLE = (
+_TABLES = (
     "CREATE TABLE counter_answer (scope TEXT, name TEXT, body TEXT NOT NULL, key TEXT, "
-    "stored TIMESTAMPTZ NOT NULL DEFAULT now(), PRIMARY KEY (scope, name))"
+    "stored TIMESTAMPTZ NOT NULL DEFAULT now(), PRIMARY KEY (scope, name))",
+    "CREATE INDEX counter_answer_stored ON counter_answer (scope, stored)",
+    "CREATE INDEX counter_answer_pending ON counter_answer (scope) WHERE key IS NULL",
 )
 _MARK = "SELECT body FROM counter_answer WHERE scope = ? AND name = 'reading'"
 _NEW = "INSERT INTO counter_answer (scope, name, body) VALUES (?, ?, ?)"
@@ -58,7 +60,8 @@ class Shared(release.Shelf):
     def __post_init__(self) -> None:
         with self.store.turn("counter_answer") as rows:
             if rows.row("SELECT to_regclass('counter_answer')") == (None,):
-                rows.run(_TABLE)
+                for statement in _TABLES:
+                    rows.run(statement)
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
