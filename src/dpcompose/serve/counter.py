@@ -112,10 +112,11 @@ class Desk:
     def turn(self) -> Generator[str]:
         """Keep everybody else from the tables; why they are closed, empty if they are not."""
         with self.lock if self.shared is None else self.shared.exclusive():
-            if self.reading.exists():
+            is_marked = self.reading.exists()
+            if is_marked:
                 self.shut(self.closed)
             self.delete_unstored()
-            yield self.closed if self.reading.exists() else self.reason()
+            yield self.closed if is_marked and self.reading.exists() else self.reason()
 
     def shut(self, reason: str) -> None:
         """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""

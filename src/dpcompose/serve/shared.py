@@ -72,19 +72,21 @@ class Shared(release.Shelf):
     def exists(self) -> bool:
         """Whether somebody's mark is there; from then on it is one's own."""
         mark = self._rows.row(_MARK, (self.scope,))
-        self._attempt = self._attempt if mark is None else mark[0]
+        self._attempt = "" if mark is None else mark[0]
         return mark is not None
 
     def touch(self) -> None:
         """Leave a mark, unless there is one."""
-        if not self.exists():
+        if not self._attempt:
             self._attempt = secrets.token_hex(16)
             self._rows.run(_NEW, (self.scope, "reading", self._attempt))
 
     def unlink(self, *, missing_ok: bool = True) -> None:
         """Delete the own mark, by whatever connection there is."""
-        with self.store.turn(f"mark {self._attempt}") as rows:
-            rows.run(_UNMARK, (self.scope, self._attempt))
+        if self._attempt:
+            with self.store.turn(f"mark {self._attempt}") as rows:
+                rows.run(_UNMARK, (self.scope, self._attempt))
+            self._attempt = ""
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
         """Whoever asks has the turn of the scope already."""
@@ -100,6 +102,7 @@ class Shared(release.Shelf):
     def show(self, name: str, key: str) -> None:
         if not self._rows.run(_SHOW, (self.scope, self._attempt, key, name)):
             raise StoreError(self.store.url, "another server has closed these tables", "Ask anew")
+        self._attempt = ""
 
     def delete_unstored(self, days: float) -> None:
         """Delete answers that are too old, and those that never became visible."""
