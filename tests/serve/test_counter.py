@@ -258,7 +258,7 @@ def test_long_texts_are_cut_before_any_function_and_long_names_belong_to_nobody(
     catalog = release.Catalog.define(
         Ledger.open("memory:"), "notes", {"notes": said}, filter=release_budget(), actor="keeper"
     )
-    worker = catalog.worker()
+    worker = release.Worker(dict(catalog.tables))
     table = worker.tables(catalog)["notes"]
     found = run(table.mutate(size=release.col("note").length()).data.select("person", "size"))
     assert sorted(found) == [("a", 200), ("c", 10)]

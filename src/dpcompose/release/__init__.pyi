@@ -33,4 +33,4 @@ from .table import Table as Table, table as table
 
 if True:
     from .answers import Shelf as Shelf
-    from .file import questions as questions
+    from .worker import Worker as Worker

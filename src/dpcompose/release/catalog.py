@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dpcompose import check
@@ -46,9 +46,6 @@ from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
 from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, columns_of, table
-
-if TYPE_CHECKING:
-    from dpcompose.release.worker import Worker
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
 LONGEST = 256
@@ -213,12 +210,6 @@ class Catalog:
             raise DomainError("name", name, f"one of {', '.join(self.tables)}")
         made = table(**arguments_of_table(self.tables[name]))
         return catalogued(made, name, self.described[name], self.public)
-
-    def worker(self, memory: float = 4.0) -> Worker:
-        """Return a process that reads the tables; see `Worker`."""
-        from dpcompose.release.worker import Worker
-
-        return Worker(dict(self.tables), memory)
 
     @staticmethod
     def without_rows(

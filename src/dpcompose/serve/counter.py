@@ -105,7 +105,7 @@ class Desk:
 
     def start(self) -> None:
         """Start the process that reads the rows."""
-        self.worker = self.catalog.worker(self.memory)
+        self.worker = release.Worker(dict(self.catalog.tables), self.memory)
         self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
 
     @contextmanager
@@ -463,7 +463,7 @@ def _session(payer: Payer, table: Any, answers: Path | Shared | None = None) -> 
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
         raise DomainError("questions", listed, "a list of questions, or a statement in sql")
-    read = release.questions(cast("list[object]", listed))
+    read = release.Session.read_questions(cast("list[object]", listed))
     return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 
 
