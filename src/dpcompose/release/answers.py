@@ -252,8 +252,8 @@ AnswerStore = InMemory | Shelf
 """A store of released answers by receipt."""
 
 
-def answers_at(place: str | Path | Shelf | None) -> AnswerStore:
-    """Return the store in this directory; for None a store in the memory of this process."""
-    if isinstance(place, Shelf):
-        return place
-    return InMemory() if place is None else InDirectory(path_of("answers", place))
+def answers_at(store: str | Path | Shelf | None) -> AnswerStore:
+    """Return a store of answers: this one, one in this directory, or for None one in memory."""
+    if isinstance(store, Shelf):
+        return store
+    return InMemory() if store is None else InDirectory(path_of("answers", store))
