@@ -1,6 +1,6 @@
 """A hostile analyst of the counter: odd people are in a table or not, and nothing but the numbers tells.
 
-    python -m campaigns.service.hostile --trees 50 [--defect | --unguarded]
+    python -m campaigns.service.hostile --trees 50 [--defect | --unguarded | --slow]
 
 Statements are random trees of what SQL offers, many of them about one person. Each is asked of a table without odd
 people, of one with all of them, and of one with one of them: what comes back is compared but for the numbers, and that
@@ -41,6 +41,8 @@ _ODD: dict[str, Any] = {
     "minutes": [LEAST, MOST, None, -1],
     "amount": [float("nan"), float("inf"), -float("inf"), -0.0, 5e-324],
 }
+BOUND = 0.1
+"""Seconds of processor that odd people may cost in one question."""
 WHO = Identity("Eve", Role.ANALYST, "clinic")
 
 
@@ -110,6 +112,11 @@ def statement(draw: random.Random) -> str:
         ["COUNT(*)", "SUM(minutes)", "AVG(minutes)", "COUNT(DISTINCT person)", "SUM({int})", "MAX(minutes)",
          "SUM(CASE WHEN {bool} THEN 1 ELSE 0 END)", "MEDIAN(minutes)"]
     )  # fmt: skip
+    if draw.random() < 0.1:  # as much text as there is, again and again
+        nested = "note"
+        for _ in range(20):
+            nested = f"{draw.choice(['UPPER', 'LOWER'])}({nested})"
+        what = f"SUM(CASE WHEN LENGTH({nested}) > 3 THEN 1 ELSE 0 END)"
     what = re.sub(r"\{(\w+)\}", lambda match: expression(draw, match[1], depth), what)
     where = f" WHERE {expression(draw, 'bool', depth)}" if draw.random() < 0.9 else ""
     if draw.random() < 0.3:
@@ -119,14 +126,22 @@ def statement(draw: random.Random) -> str:
 
 @dataclass
 class Report:
-    """What was compared: statements by their outcome without odd people, and differences."""
+    """What was compared: statements by their outcome without odd people, the work that odd people cost, and differences."""
 
     outcomes: Counter[str] = field(default_factory=Counter[str])
+    work: list[float] = field(default_factory=list[float])
     problems: list[str] = field(default_factory=list[str])
 
 
-def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = False) -> Report:
-    """Random statements to the tables; with a defect reading an odd person fails, or comparing its integers."""
+def run(
+    trees: int,
+    *,
+    seed: int = 0,
+    defect: bool = False,
+    unguarded: bool = False,
+    slow: bool = False,
+) -> Report:
+    """Random statements to the tables; with a defect reading an odd person fails, or is slow, or comparing its integers."""
     draw, report, odd = random.Random(seed), Report(), people()
     with tempfile.TemporaryDirectory() as home, _unguarded() if unguarded else nullcontext():
         tables: dict[str, Any] = {}
@@ -149,8 +164,8 @@ def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = Fa
         desk = desks.desks["clinic"]
         desk.leave = lambda *_, **__: None  # answers leave at once
         service = Service(ledger, Identities(Ledger.open("memory:")), None, desks)
-        if defect:
-            _break(desk)
+        if defect or slow:
+            _break(desk, slow=slow)
         asked = set[str]()
         try:
             while report.outcomes.total() < trees:
@@ -158,7 +173,8 @@ def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = Fa
                 if text in asked:  # it would be answered from the store
                     continue
                 asked.add(text)
-                without = _outcome(service, "none", text)
+                start = _processor(desk)
+                without, least = _outcome(service, "none", text), _processor(desk) - start
                 kind = without[0]
                 if (
                     kind not in ("answer", "EngineError")
@@ -167,7 +183,11 @@ def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = Fa
                     continue
                 report.outcomes["answer" if kind == "answer" else "refused"] += 1
                 for name in ("all", f"one{draw.randrange(20)}"):
-                    found = _outcome(service, name, text)
+                    start = _processor(desk)
+                    found, work = _outcome(service, name, text), _processor(desk) - start - least
+                    report.work.append(work)
+                    if work > BOUND:
+                        report.problems.append(f"{text}: {work:.3f} s more with {name}")
                     if found != without:
                         report.problems.append(f"{text}: {without} without, {found} with {name}")
                 if desk.reason():
@@ -180,13 +200,21 @@ def run(trees: int, *, seed: int = 0, defect: bool = False, unguarded: bool = Fa
     return report
 
 
-def _break(desk: Desk) -> None:
-    """A function that is not total: it fails where it reads an odd person."""
+def _processor(desk: Desk) -> float:
+    """The seconds of processor that the process with the rows has used, all its threads together."""
+    tasks = Path(f"/proc/{desk.worker.process.pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in tasks) / 1e9
+
+
+def _break(desk: Desk, *, slow: bool) -> None:
+    """A function that is not total: it fails where it reads an odd person, or takes long."""
     real = desk.worker.execute
 
     def execute(words: str, values: Sequence[Any] = ()) -> Any:
         if "counter_none" not in words and "COUNT" in words:
-            raise RuntimeError("out of range")
+            if not slow:
+                raise RuntimeError("out of range")
+            real("SELECT SUM(i % 7) FROM RANGE(100000000) AS own(i)")
         return real(words, values)
 
     desk.worker.execute = execute
@@ -235,9 +263,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--defect", action="store_true", help="a control that must be caught")
     parser.add_argument("--unguarded", action="store_true", help="another one")
+    parser.add_argument("--slow", action="store_true", help="and one of work")
     asked = vars(parser.parse_args())
     report = run(asked.pop("trees"), **asked)
     print(f"{dict(report.outcomes)} statements, {len(report.problems)} differences")
+    work = sorted(report.work)
+    print(
+        f"odd people cost {work[len(work) // 2] * 1e3:.1f} ms of processor, {work[-1] * 1e3:.1f} at most"
+    )
     for each in report.problems[:5]:
         print(each)
     return bool(report.problems)

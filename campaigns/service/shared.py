@@ -190,7 +190,7 @@ def run(questions: int, *, kills: int = 0, seed: int = 0, control: bool = False)
         with _working(analysts, max(questions // ANALYSTS, 1)) as threads:
             closed = 0
             for _ in range(kills):
-                time.sleep(draw.uniform(1, 6))
+                time.sleep(draw.uniform(0, 4))
                 if any(each.is_alive() for each in threads):
                     at = draw.randrange(2)
                     servers.kill(at)

@@ -35,5 +35,9 @@ def test_odd_people_change_nothing_but_numbers():
     assert report.outcomes.total() == 2 and not report.problems
 
 
+def test_a_person_who_costs_more_work_is_found():
+    assert any("s more with" in each for each in hostile.run(2, seed=3, slow=True).problems)
+
+
 def test_a_function_that_fails_on_an_odd_person_is_found():
     assert hostile.run(2, seed=3, defect=True).problems

@@ -15,9 +15,15 @@ import pytest
 pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
 from campaigns.ledger.server import Server
-from dpcompose.errors import DPComposeError, EngineError, ReleaseError, SpentError, StoreError
+from dpcompose.errors import (
+    DPComposeError,
+    EngineError,
+    ReleaseError,
+    SpentError,
+    StoreError,
+)
 from dpcompose.ledger import Ledger
-from dpcompose.release import Worker
+from dpcompose.release import worker
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from dpcompose.serve.request import ROUTES
@@ -41,7 +47,7 @@ class Pair:
             ledger = stack.enter_context(Ledger.open(url))
             scopes = {"clinic": {**SCOPE, "tables": {"visits": visits}}}
             desks = Counter.open(ledger, folder / name, scopes)
-            stack.callback(desks.desks["clinic"].worker.close)
+            stack.callback(lambda desk=desks.desks["clinic"]: desk.worker.close())
             people = Identities(Ledger.open("memory:"))
             self.services.append(Service(ledger, people, None, desks))
 
@@ -181,15 +187,15 @@ def test_a_table_of_postgresql_is_asked_at_the_counter(
         assert all(abs(one - other) < 60 for one, other in zip(sums, exact, strict=True))
         text = f"{COUNT} WHERE ward LIKE '%st' AND minutes % 7 = 3 AND ward <> 'a\\''b'"
         assert ask(text) == [[sum(row[2] % 7 == 3 for row in ROWS)]]
-        worker = desks.desks["clinic"].worker
-        for words in ("DELETE FROM visits", "SELECT 1; SELECT 2"):
-            with pytest.raises(RuntimeError):
-                worker.execute(words)
-            worker.close()
-            desks.desks["clinic"].start()
-            worker = desks.desks["clinic"].worker
-        worker.close()
+        desks.desks["clinic"].worker.close()
+    raw = worker._opened({"visits": visits}, 2**30)  # pyright: ignore[reportPrivateUsage]
+    read = worker._rows_of_postgres  # pyright: ignore[reportPrivateUsage]
+    assert read(raw, "SET default_transaction_read_only = off", []) == []
+    for words in ("DELETE FROM visits", "SELECT 1; SELECT 2"):
+        with pytest.raises(psycopg.Error):
+            read(raw, words, [])
+    raw.close()
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT COUNT(*) FROM visits").fetchone() == (401,)
     with pytest.raises(EngineError):
-        Worker({"seen": {**visits, "name": "seen"}})
+        worker.Worker({"seen": {**visits, "name": "seen"}})

@@ -27,11 +27,12 @@ def _questions(
     out: Path | None,
 ) -> Sequence[Question]:
     """The questions of the file or of the SELECT."""
-    from dpcompose.release import questions, questions_of_sql
+    from dpcompose.release import Session, questions_of_sql
 
     if (file is None) == (sql is None):
         raise DomainError("--sql", sql, "a SELECT, or --questions with a file, one of them")
-    batch = questions(file) if file is not None else questions_of_sql(sql or "", data)
+    read = Session.read_questions
+    batch = read(file) if file is not None else questions_of_sql(sql or "", data)
     if spend is None and any(question.spend is None for question in batch):
         raise DomainError(
             "--spend", None, "what it may cost, such as epsilon=0.1, or epsilon=0.1,delta=1e-6"

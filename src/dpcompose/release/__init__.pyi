@@ -32,11 +32,5 @@ from .synthetic import Synthetic as Synthetic, SyntheticData as SyntheticData
 from .table import Table as Table, table as table
 
 if True:
-    from .answers import (
-        attempted as attempted,
-        concealed as concealed,
-        name_of as name_of,
-        revealed as revealed,
-    )
-    from .file import questions as questions
+    from .answers import Shelf as Shelf
     from .worker import Worker as Worker

@@ -39,9 +39,10 @@ from dpcompose.release.answer import (
     labeled,
     stored,
 )
-from dpcompose.release.answers import AnswerStore, answers_at, redeemed
+from dpcompose.release.answers import AnswerStore, Shelf, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
 from dpcompose.release.design import Design
+from dpcompose.release.file import questions as read_questions
 from dpcompose.release.question import Question, questions_of
 from dpcompose.release.spend import Spend, exact
 from dpcompose.release.statistics import Chosen
@@ -152,6 +153,7 @@ class Session:
     rows_per_unit = asks(counts.RowsPerUnit)
     left_out = asks(counts.LeftOut)
     synthetic = _method(Synthetic, SyntheticData)
+    read_questions = staticmethod(read_questions)
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class Session:
         ledger: Ledger | None = None,
         scope: str | None = None,
         actor: str,
-        answers: str | Path | AnswerStore | None = None,
+        answers: str | Path | Shelf | None = None,
         account: Payer | None = None,
     ) -> None:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]

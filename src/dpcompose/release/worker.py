@@ -40,8 +40,6 @@ from dpcompose.release.table import Table, table
 VIEW = "counter_"
 STARTING = 120.0
 """Seconds within which the process must open its tables."""
-MEMORY = 4.0
-"""The default memory limit of the process, in gigabytes."""
 _LOCKED = (
     "SET temp_directory = ''",
     "SET autoinstall_known_extensions = false",
@@ -87,7 +85,7 @@ class Worker:
     """
 
     definitions: Mapping[str, Mapping[str, Any]]
-    memory: float = MEMORY
+    memory: float = 4.0
     until: float = field(default_factory=lambda: monotonic() + STARTING)
     _turn: Lock = field(default_factory=Lock, repr=False)
 

@@ -76,7 +76,7 @@ class Desk:
     answers: Path
     after: float = 1.0
     limit: float = 20.0
-    memory: float = release.Worker.memory
+    memory: float = 4.0
     days: float = math.inf
     closed: str = "the service ended before an answer was stored: its keeper must look"
     lock: Lock = field(default_factory=Lock)
@@ -112,10 +112,11 @@ class Desk:
     def turn(self) -> Generator[str]:
         """Keep everybody else from the tables; why they are closed, empty if they are not."""
         with self.lock if self.shared is None else self.shared.exclusive():
-            if self.reading.exists():
+            is_marked = self.reading.exists()
+            if is_marked:
                 self.shut(self.closed)
             self.delete_unstored()
-            yield self.closed if self.reading.exists() else self.reason()
+            yield self.closed if is_marked and self.reading.exists() else self.reason()
 
     def shut(self, reason: str) -> None:
         """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""
@@ -211,7 +212,7 @@ class Payer(Account):
             return outcome
 
         try:
-            receipt = release.attempted(
+            receipt = release.Shelf.attempted(
                 f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))
             )
             vars(self).update(may_draw=True)
@@ -462,7 +463,7 @@ def _session(payer: Payer, table: Any, answers: Path | Shared | None = None) -> 
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
         raise DomainError("questions", listed, "a list of questions, or a statement in sql")
-    read = release.questions(cast("list[object]", listed))
+    read = release.Session.read_questions(cast("list[object]", listed))
     return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 
 

@@ -20,20 +20,22 @@ from dpcompose import release
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Receipt
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS answer (scope TEXT, name TEXT, body TEXT NOT NULL, key TEXT, "
-    "stored TIMESTAMPTZ NOT NULL DEFAULT now(), PRIMARY KEY (scope, name))"
+_TABLES = (
+    "CREATE TABLE counter_answer (scope TEXT, name TEXT, body TEXT NOT NULL, key TEXT, "
+    "stored TIMESTAMPTZ NOT NULL DEFAULT now(), PRIMARY KEY (scope, name))",
+    "CREATE INDEX counter_answer_stored ON counter_answer (scope, stored)",
+    "CREATE INDEX counter_answer_pending ON counter_answer (scope) WHERE key IS NULL",
 )
-_MARK = "SELECT body FROM answer WHERE scope = ? AND name = 'reading'"
-_NEW = "INSERT INTO answer (scope, name, body) VALUES (?, ?, ?)"
-_UNMARK = "DELETE FROM answer WHERE scope = ? AND name = 'reading' AND body = ?"
+_MARK = "SELECT body FROM counter_answer WHERE scope = ? AND name = 'reading'"
+_NEW = "INSERT INTO counter_answer (scope, name, body) VALUES (?, ?, ?)"
+_UNMARK = "DELETE FROM counter_answer WHERE scope = ? AND name = 'reading' AND body = ?"
 _SHOW = (
-    f"WITH own AS ({_UNMARK} RETURNING scope) UPDATE answer SET key = ? FROM own "
-    "WHERE answer.scope = own.scope AND name = ? RETURNING name"
+    f"WITH own AS ({_UNMARK} RETURNING scope) UPDATE counter_answer SET key = ? FROM own "
+    "WHERE counter_answer.scope = own.scope AND name = ? RETURNING name"
 )
-_FIND = "SELECT key, body FROM answer WHERE scope = ? AND name = ? AND key IS NOT NULL"
+_FIND = "SELECT key, body FROM counter_answer WHERE scope = ? AND name = ? AND key IS NOT NULL"
 _DELETE = (
-    "DELETE FROM answer WHERE scope = ? AND name <> 'reading' "
+    "DELETE FROM counter_answer WHERE scope = ? AND name <> 'reading' "
     "AND (key IS NULL OR stored < now() - make_interval(days => ?))"
 )
 LONGEST = 36_600
@@ -41,7 +43,7 @@ LONGEST = 36_600
 
 
 @dataclass(eq=False)
-class Shared:
+class Shared(release.Shelf):
     """The turn, the mark and the answers of one scope.
 
     Args:
@@ -55,53 +57,52 @@ class Shared:
     _rows: Any = None
     _attempt: str = ""
 
+    def __post_init__(self) -> None:
+        with self.store.turn("counter_answer") as rows:
+            if rows.row("SELECT to_regclass('counter_answer')") == (None,):
+                for statement in _TABLES:
+                    rows.run(statement)
+
     @contextmanager
     def exclusive(self) -> Generator[None]:
         """Keep all other servers and threads from what follows; the other methods are for such a block."""
         with self._lock, self.store.turn(f"counter {self.scope}") as self._rows:
-            self._rows.run(_TABLE)
             yield
 
     def exists(self) -> bool:
         """Whether somebody's mark is there; from then on it is one's own."""
         mark = self._rows.row(_MARK, (self.scope,))
-        self._attempt = self._attempt if mark is None else mark[0]
+        self._attempt = "" if mark is None else mark[0]
         return mark is not None
 
     def touch(self) -> None:
         """Leave a mark, unless there is one."""
-        if not self.exists():
+        if not self._attempt:
             self._attempt = secrets.token_hex(16)
             self._rows.run(_NEW, (self.scope, "reading", self._attempt))
 
     def unlink(self, *, missing_ok: bool = True) -> None:
         """Delete the own mark, by whatever connection there is."""
-        with self.store.turn(f"mark {self._attempt}") as rows:
-            rows.run(_UNMARK, (self.scope, self._attempt))
+        if self._attempt:
+            with self.store.turn(f"mark {self._attempt}") as rows:
+                rows.run(_UNMARK, (self.scope, self._attempt))
+            self._attempt = ""
 
     def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
-        """See `release.Session`: whoever asks has the turn already."""
+        """Whoever asks has the turn of the scope already."""
         return nullcontext()
 
-    def find(self, receipt: Receipt, seal: bytes) -> list[Any] | None:
-        """The stored answers of a receipt; None if there are none."""
-        row = self._rows.row(_FIND, (self.scope, release.name_of(receipt)))
-        if row is None:
-            return None
-        key, text = row
-        return release.revealed(receipt, key, text, seal, self.store.url)
+    def read(self, name: str) -> tuple[str, str, str] | None:
+        row = self._rows.row(_FIND, (self.scope, name))
+        return None if row is None else (*row, self.store.url)
 
-    def keep(self, receipt: Receipt, answers: list[Any], seal: bytes) -> None:
-        """Store the answers of a receipt, durably.
+    def write(self, name: str, text: str) -> None:
+        self._rows.run(_NEW, (self.scope, name, text))
 
-        Raises:
-            StoreError: Another server has taken this one for dead, and closed the tables.
-        """
-        key, text = release.concealed(receipt, answers, seal)
-        self._rows.run(_NEW, (self.scope, release.name_of(receipt), text))
-        own = (self.scope, self._attempt, key, release.name_of(receipt))
-        if not self._rows.run(_SHOW, own):
+    def show(self, name: str, key: str) -> None:
+        if not self._rows.run(_SHOW, (self.scope, self._attempt, key, name)):
             raise StoreError(self.store.url, "another server has closed these tables", "Ask anew")
+        self._attempt = ""
 
     def delete_unstored(self, days: float) -> None:
         """Delete answers that are too old, and those that never became visible."""
