@@ -376,7 +376,9 @@ def _increasing_zero(
         stretch = 1.0 if close or abs(step) > 0.1 else 3 * stretch
         candidate = point * math.exp(min(max(step * stretch, -1.0), 1.0))
         candidate = candidate if low < candidate < high else math.sqrt(low * high)
-        if (close and abs(candidate / point - 1) < tolerance) or high / low < 1 + min(0.002, tolerance / 10):
+        if (close and abs(candidate / point - 1) < tolerance) or high / low < 1 + min(
+            0.002, tolerance / 10
+        ):
             return candidate
         point = candidate
     return point
