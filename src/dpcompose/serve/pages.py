@@ -58,7 +58,8 @@ def _environment() -> Environment:
     own: dict[str, Any] = {"query": _query, "when": when, "written": written}
     own |= {"at_least": at_least, "at_most": at_most, "bars": bars, "csv": _csv}
     made.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
-    made.globals["now"] = lambda: when(datetime.now(UTC).isoformat())  # pyright: ignore[reportUnknownMemberType]
+    # Of a page without a time no two answers differ within a day.
+    made.globals["today"] = lambda: f"{datetime.now(UTC):%Y-%m-%d}"  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
