@@ -14,9 +14,18 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpcompose import Adjacency, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, compose
+from dpcompose import (
+    Adjacency,
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    RandomizedResponse,
+    calibrate,
+    compose,
+)
 from dpcompose.composition.composition import Composable
 from dpcompose.composition.profile import Profile
+from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atomic import AtomicSum
 from dpcompose.mechanisms import Skellam, Staircase
 from dpcompose.numerics import elementary
@@ -263,3 +272,39 @@ def test_losses_that_were_cut_still_have_moments(variance: float, times: int, de
         for order in orders
     )
     assert whole.epsilon(delta=delta).upper <= by_moments
+
+
+@pytest.mark.parametrize(
+    ("whole", "delta"),
+    [
+        (Gaussian(0.05).sampled(1e-170) * 2, 1e-250),
+        (Laplace(1.6).sampled(4.4e-195) * 3, 1e-195),
+    ],
+)
+def test_a_rate_whose_square_is_below_floats_is_not_free(whole: Composable, delta: float) -> None:
+    """The total variation from the divergence of order 2 was 5e-324 there, and epsilon 0."""
+    assert whole.epsilon(delta=delta).upper > 0
+    assert whole.delta(epsilon=0.0).upper >= delta
+
+
+@pytest.mark.parametrize(("epsilon", "edge"), [(0.5 + 1e-9, 1.0), (1 / 3 + 1e-12, 2.0)])
+def test_the_edge_of_a_step_is_found(epsilon: float, edge: float) -> None:
+    """Secant steps hardly moved either end where the target is just above a constant: 2e-5 beside the edge after 400."""
+    calls: list[float] = []
+
+    def stepped(scale: float) -> Laplace:
+        calls.append(scale)
+        return Laplace(float(max(math.ceil(scale), 1)))
+
+    found = calibrate(stepped, epsilon=epsilon, delta=0.0)
+    assert edge <= found.value <= edge * (1 + 3e-10)
+    assert len(calls) < 200
+
+
+def test_a_family_without_an_answer_leaves_the_others_theirs() -> None:
+    def without(scale: float) -> Composable:
+        raise UnsupportedError("this family", "nothing is known of it", "take another one")
+
+    found = calibrate([without, Gaussian], epsilon=1.0, delta=1e-5, masked=True)
+    assert list(found.refusals) == [0]
+    assert found.calibrations[1].value == pytest.approx(3.7306316)

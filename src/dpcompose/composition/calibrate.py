@@ -143,8 +143,8 @@ def _bayes(least: float, prior: float) -> Target:
 
 
 CLOSE = 2e-10
-STUCK = 12
-"""After this many secant steps that land on one side, the search bisects."""
+STUCK = 3
+"""After so many steps that have not halved the bracket, the search bisects."""
 _LEAST, _MOST = 1e-12, 1e12
 _LEAST_COUNT, _MOST_COUNT = 0, 10**15
 DIRECTIONS = ("decreasing", "increasing", "unordered")
@@ -407,7 +407,7 @@ class _Families(Refusing):
                 members[index] = _member(
                     self.families[index], int(value) if self.integer else value
                 )
-            except DomainError as error:
+            except DPComposeError as error:
                 answers[index] = error
         bounds = many_epsilons(
             members.values(),
@@ -567,18 +567,20 @@ class _Search:
         where there is none.
         """
         good, wall, bad, first = yield from self._bracketed()
-        sides: list[bool] = []
+        sides, widths = list[bool](), list[float]()
         for _ in range(200):
             if self._adjacent(good[0], wall):
                 break
-            # If secant steps keep landing on one side, one bisection follows; epsilon may be
-            # constant there.
-            stuck = len(sides) >= STUCK and len(set(sides[-STUCK:])) == 1
+            # Where epsilon is constant, or jumps, secant steps hardly move the ends: then one
+            # bisection follows.
+            width = abs(good[0] - wall)
+            stuck = len(widths) >= STUCK and width > widths[-STUCK] / 2
+            widths.append(width)
             secant = None if bad is None or stuck else self._between(good, bad, sides)
             value = self._middle(good[0], wall) if secant is None else secant
             bound = yield from self._tried(value)
             meets = bound is not None and self._meets(bound)
-            sides = [] if stuck else [*sides, meets]
+            sides.append(meets)
             if bound is not None and meets:
                 good = (value, bound)
             else:

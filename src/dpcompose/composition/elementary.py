@@ -39,6 +39,7 @@ from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 _BASIC = Certificate("basic composition of the answers for one mechanism each")
 _LARGEST = Certificate("largest losses, added up")
 _VARIATION = Certificate("total variation, from the divergence of order 2")
+_LEAST_NORMAL = 2.0**-1022
 _STEPS = 6
 WORTH = 2.5e-5
 """Wider bounds are compared with the sum of the bounds of the single parts."""
@@ -278,7 +279,9 @@ def _chi_squared(divergence: float, rate: float) -> float:
     """
     if rate == 1 or not divergence < 700:
         return divergence
-    return math.log1p(rate * rate / (1 - rate) * math.expm1(divergence)) * (1 + 64 * UNIT_ROUNDOFF)
+    # Multiplied so that only what is below the normal floats is lost, which is then added.
+    product = rate * (rate / (1 - rate) * math.expm1(divergence)) + _LEAST_NORMAL
+    return math.log1p(product) * (1 + 64 * UNIT_ROUNDOFF)
 
 
 def _sum(rows: Iterable[tuple[float, int]]) -> float:

@@ -302,7 +302,7 @@ class Product:
     def _below_in_total_variation(self, delta: float) -> bool:
         """Whether the square of delta(0), at most half of the Renyi divergence of order 2, is below that of `delta`."""
         most = 2 * delta * delta * (1 - 8 * UNIT_ROUNDOFF)
-        near = self.infinite.upper == 0 and self.transform.scale < most
+        near = delta > 1e-150 and self.infinite.upper == 0 and self.transform.scale < most
         return near and self.transform.moment_bound(1.0) <= most
 
     def _within_extremes(self, reading: LineReading) -> Bound:
