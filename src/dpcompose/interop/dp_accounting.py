@@ -28,13 +28,17 @@ MOST_KNOWN = 1 << 14
 """The number of different events that are remembered with what they describe."""
 MOST_AROUND = 16
 _CALLED = {
-    "scale": "noise_parameter",
-    "shift": "sensitivity",
-    "shifts": "sensitivities",
-    "weights": "sampling_probs",
-    "tries": "mean",
+    "sigma": ("noise_multiplier", "standard_deviation"),
+    "scale": ("noise_multiplier", "noise_parameter"),
+    "shift": ("sensitivity",),
+    "shifts": ("sensitivities",),
+    "weights": ("sampling_probs",),
+    "steps": ("step_counts",),
+    "records": ("dataset_size", "source_dataset_size"),
+    "categories": ("num_buckets",),
+    "tries": ("mean",),
 }
-"""The event fields from which parameters are computed that a mechanism may refuse; all others are checked as fields."""
+"""For each parameter of dpcompose, the event fields from which it is computed."""
 
 
 def from_dp_event(event: Any, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Composition:
@@ -123,7 +127,7 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         return row.composition(event, adjacency, inner)
     except DomainError as error:
         own, bracket, index = error.name.partition("[")
-        field = own if own in fields else _CALLED.get(own, own)
+        field = next((each for each in (own, *_CALLED.get(own, ())) if each in fields), own)
         called = f"{name}.{field}{bracket}{index}"
         placed = DomainError(called, error.value, error.domain, error.remedy)
         raise RefusedEventError(event, placed) from None
