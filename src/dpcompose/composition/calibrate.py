@@ -577,7 +577,7 @@ class _Search:
             stuck = len(widths) >= STUCK and width > widths[-STUCK] / 2
             widths.append(width)
             secant = None if bad is None or stuck else self._between(good, bad, sides)
-            value = self._middle(good[0], wall) if secant is None else secant
+            value: float = self._middle(good[0], wall) if secant is None else secant
             bound = yield from self._tried(value)
             meets = bound is not None and self._meets(bound)
             sides.append(meets)
