@@ -566,6 +566,7 @@ class _Search:
         """Return the extreme point that meets the target and the adjacent one that does not, None
         where there is none.
         """
+        bad: Point | None
         good, wall, bad, first = yield from self._bracketed()
         sides, widths = list[bool](), list[float]()
         for _ in range(200):
@@ -577,7 +578,7 @@ class _Search:
             stuck = len(widths) >= STUCK and width > widths[-STUCK] / 2
             widths.append(width)
             secant = None if bad is None or stuck else self._between(good, bad, sides)
-            value: float = self._middle(good[0], wall) if secant is None else secant
+            value = self._middle(good[0], wall) if secant is None else secant
             bound = yield from self._tried(value)
             meets = bound is not None and self._meets(bound)
             sides.append(meets)
