@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -24,6 +25,7 @@ from dpcompose import (
     compose,
 )
 from dpcompose.composition.composition import Composable
+from dpcompose.composition.elementary import _chi_squared  # pyright: ignore[reportPrivateUsage]
 from dpcompose.composition.profile import Profile
 from dpcompose.errors import UnsupportedError
 from dpcompose.loss.atomic import AtomicSum
@@ -308,3 +310,18 @@ def test_a_family_without_an_answer_leaves_the_others_theirs() -> None:
     found = calibrate([without, Gaussian], epsilon=1.0, delta=1e-5, masked=True)
     assert list(found.refusals) == [0]
     assert found.calibrations[1].value == pytest.approx(3.7306316)
+
+
+def test_chi_squared_on_a_sample_is_rounded_up_at_every_rate() -> None:
+    """Held against balls of 2,000 bits; the product of the two rates was 0 below 1e-162."""
+    rng, before = random.Random(3), ctx.prec
+    ctx.prec, low = 2000, 0
+    try:
+        for _ in range(500):
+            rate, divergence = 10 ** -rng.uniform(0.01, 307), 10 ** rng.uniform(-300, 2.8)
+            chi = arb(rate) ** 2 / (1 - arb(rate)) * (arb(divergence).exp() - 1)
+            assert arb(_chi_squared(divergence, rate)) >= (1 + chi).log()
+            low += not arb(math.log1p(rate * rate / (1 - rate) * math.expm1(divergence))) >= chi / 2
+    finally:
+        ctx.prec = before
+    assert low > 50, "a control that cannot fail"
