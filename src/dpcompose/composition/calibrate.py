@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -143,7 +142,13 @@ def _bayes(least: float, prior: float) -> Target:
 
 
 CLOSE = 2e-10
-STUCK = 3
+AIMED = 0.4 * CLOSE
+"""How far beside the expected solution a step is aimed, relatively."""
+PINNED = 1e-8
+"""An end whose epsilon is so close to the target, relatively, is next to it."""
+FORESEEN = 5
+"""So many steps outward are led by the points before them."""
+STUCK = 4
 """After so many steps that have not halved the bracket, the search bisects."""
 _LEAST, _MOST = 1e-12, 1e12
 _LEAST_COUNT, _MOST_COUNT = 0, 10**15
@@ -568,27 +573,24 @@ class _Search:
         """
         bad: Point | None
         good, wall, bad, first = yield from self._bracketed()
-        sides, widths = list[bool](), list[float]()
+        points, widths = [good, *([bad] if bad else [])], list[float]()
         for _ in range(200):
             if self._adjacent(good[0], wall):
                 break
-            # Where epsilon is constant, or jumps, secant steps hardly move the ends: then one
+            # Where epsilon is constant, or jumps, other steps hardly move the ends: then one
             # bisection follows.
             width = abs(good[0] - wall)
             stuck = len(widths) >= STUCK and width > widths[-STUCK] / 2
             widths.append(width)
-            secant = None if bad is None or stuck else self._between(good, bad, sides)
-            value = self._middle(good[0], wall) if secant is None else secant
+            value = None if bad is None or stuck else self._between(good, bad, points)
+            value = self._middle(good[0], wall) if value is None else value
             bound = yield from self._tried(value)
             meets = bound is not None and self._meets(bound)
-            sides.append(meets)
+            points += [] if bound is None else [(value, bound)]
             if bound is not None and meets:
                 good = (value, bound)
             else:
                 wall, bad = value, None if bound is None else (value, bound)
-            if bad is not None and not self.integer:
-                good, bad = yield from self._pinned(good, bad)
-                wall = bad[0]
         if bad is None and good[1].upper < first.upper:
             raise _EndedError(met=True, seen=[first, good[1]])
         return good, bad
@@ -609,8 +611,9 @@ class _Search:
         """Return a point that meets the target, a parameter beyond which none does, the point
         there, and the bound at the start.
 
-        From a start the steps grow in the logarithm. The third is None where the family has no
-        member at the second.
+        From a start the steps grow in the logarithm, and the first few lead no farther than to
+        where the solution is expected. The third is None where the family has no member at the
+        second.
 
         Raises:
             _EndedError: If the bracket ends before the target is both met and missed.
@@ -619,9 +622,10 @@ class _Search:
         last: Point = (start, (yield start))
         met = self._meets(last[1])
         limit = self.most if (self.sign > 0) != met else self.least
-        stride, seen = 2.0, [last[1]]
+        stride, expected, seen = 2.0, math.inf, [last[1]]
         while last[0] != limit:
-            value = self._stepped(last[0], stride if limit > last[0] else 1 / stride, limit)
+            step = min(stride, expected) if len(seen) <= FORESEEN else stride
+            value = self._stepped(last[0], step if limit > last[0] else 1 / step, limit)
             bound = yield from self._tried(value)
             stride = min(stride * stride, 2.0**12)
             if bound is None and not met:
@@ -637,8 +641,20 @@ class _Search:
             if self._meets(bound) != met:
                 good, bad = (last, (value, bound)) if met else ((value, bound), last)
                 return good, bad[0], bad, seen[0]
+            expected = self._expected(last, (value, bound))
             last = (value, bound)
         raise _EndedError(met=met, seen=seen)
+
+    def _expected(self, before: Point, last: Point) -> float:
+        """Return the factor of a step from `last` to a little beyond where the line through both
+        points, in logarithms, meets the target; inf if it does not.
+        """
+        ends = before[1].upper, last[1].upper
+        if self.integer or not 0 < min(ends) < max(ends) < math.inf or not self.target > 0:
+            return math.inf
+        ratio = math.log(self.target / ends[1]) / math.log(ends[1] / ends[0])
+        exponent = 1.15 * ratio * abs(math.log(last[0] / before[0]))
+        return math.exp(min(exponent, 700.0)) if exponent > 0 else math.inf
 
     def _stepped(self, value: float, factor: float, limit: float) -> float:
         moved = value * factor if value > 0 else 1.0 if factor > 1 else 0.0
@@ -652,44 +668,44 @@ class _Search:
     def _middle(self, one: float, other: float) -> float:
         return float((int(one) + int(other)) // 2) if self.integer else math.sqrt(one * other)
 
-    def _between(self, good: Point, bad: Point, sides: list[bool]) -> float:
-        """Return a secant step in the logarithms of parameter and epsilon, or the middle if an
-        epsilon is 0 or infinite.
+    def _between(self, good: Point, bad: Point, points: list[Point]) -> float | None:
+        """Return where the curve through the last three points, in logarithms, meets the target, a
+        little to the safe side; None for the middle, where an epsilon is 0 or infinite, or the ends
+        are far apart.
 
-        `sides` are those on which earlier steps landed: what an end that stays has to go counts
-        half after every second step (the Illinois method).
+        Once an end is next to the target, the step leads from there to just beyond the solution.
         """
         low, high = sorted((good[0], bad[0]))
         if self.integer or not self._rises(good, bad) or high > 4 * low:
-            return self._middle(low, high)
+            return None
         short, over = (math.log(self.target / end[1].upper) for end in (good, bad))
-        alike = len(list(takewhile(lambda side: side == sides[-1], reversed(sides))))
-        if alike > 1:
-            kept = 0.5 ** (alike - 1)
-            short, over = (short, over * kept) if sides[-1] else (short * kept, over)
-        share = short / (short - over) if short > over else 0.5
-        value = good[0] * (bad[0] / good[0]) ** share
-        return value if low < value < high else self._middle(low, high)
+        if min(short, -over) < PINNED:
+            slope = (over - short) / math.log(bad[0] / good[0])
+            end, inward, miss = (
+                (good, -self.sign, short) if short < -over else (bad, self.sign, over)
+            )
+            value = end[0] * (1 + inward * max(0.9 * CLOSE, 1.02 * abs(miss / slope) + AIMED))
+            return value if low < value < high else None
+        for known in (points[-3:], (good, bad)):
+            places = [
+                math.log(self.target / bound.upper)
+                for _, bound in known
+                if 0 < bound.upper < math.inf
+            ]
+            if len(set(places)) == len(known):
+                weights = [
+                    math.prod(other / (other - place) for other in places if other != place)
+                    for place in places
+                ]
+                logs = (
+                    weight * math.log(point[0])
+                    for weight, point in zip(weights, known, strict=True)
+                )
+                value = math.exp(sum(logs)) * (1 + self.sign * AIMED)
+                if low < value < high:
+                    return value
+        return None
 
     def _rises(self, good: Point, bad: Point) -> bool:
         """Return whether the target and both epsilons have logarithms, which differ."""
         return 0 < good[1].upper < bad[1].upper < math.inf and self.target > 0
-
-    def _pinned(self, good: Point, bad: Point) -> Generator[float, Bound, tuple[Point, Point]]:
-        """Return the bracket after one more trial just beyond the end that is next to the target,
-        for a secant step that would land too close to it.
-        """
-        if self._adjacent(good[0], bad[0]) or not self._rises(good, bad):
-            return good, bad
-        slope = math.log(bad[1].upper / good[1].upper) / math.log(bad[0] / good[0])
-        misses = [abs(math.log(self.target / end[1].upper)) for end in (good, bad)]
-        miss = min(misses)
-        end, inward = (good, -self.sign) if miss == misses[0] else (bad, self.sign)
-        value = end[0] * (1 + inward * max(0.9 * CLOSE, 2 * abs(miss / slope)))
-        low, high = sorted((good[0], bad[0]))
-        if not (miss < 1e-8 and low < value < high):
-            return good, bad
-        bound = yield from self._tried(value)
-        if bound is None:
-            return good, bad
-        return ((value, bound), bad) if self._meets(bound) else (good, (value, bound))

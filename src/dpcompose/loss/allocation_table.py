@@ -289,7 +289,9 @@ class _Path:
     def strided(self, values: Any, places: int | None = None) -> Any:
         """Values on the grid as a matrix: a row for each of the (first) places, a column for each node of the noise."""
         count = len(self.places) if places is None else places
-        return values[np.arange(count)[:, None] * self.rows + np.arange(self.count) * self.columns]
+        reach = (self.count - 1) * self.columns + 1
+        windows = np.lib.stride_tricks.sliding_window_view(values, reach)
+        return np.ascontiguousarray(windows[:: self.rows, :: self.columns][:count])
 
     def sums(self, weights: _Weights) -> tuple[Complexes, Reals]:
         """The sums over the noise, and bounds on their errors, shape (places, degree + 1)."""

@@ -15,7 +15,7 @@ Reference: [ZhuDongWang2022, Proposition 9 and Theorem 10]
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -33,13 +33,16 @@ from dpcompose.values import Bound, lower_hull, up
 
 POINTS = 2048
 REACH, LARGEST = 600.0, 1e5
-FLOATS = Fraction(10) ** 300
+FLOATS = 10**300
+UNIT = 1 << 1100
+"""Points are kept in whole numbers of 1 / UNIT, which every float is: no common divisors are computed."""
 MOST_NODES, MOST_KINKS = 4096, 4096
 FEW_ATOMS, FIRST_NODES, PASSES = 128, 193, 40
 FINE, COARSE = 1e-4, 3.0
 LAST_DELTA, LAST_RISE = 1e-290, 1e-14
 TOLERANCE = 1e-8
-Point = tuple[Fraction, Fraction]
+Point = tuple[int, int]
+"""A place a and a height of a profile there, in units."""
 
 
 def atomized(
@@ -59,37 +62,43 @@ def atomized(
     grid = _grid(profile, maximum, maximum if minimum is None else -minimum)
     high = float(grid[-1])
     values = profiles(grid.tolist())
-    x = [Fraction(0), *map(Fraction, np.exp(grid).tolist())]
-    upper = [Fraction(1), *(Fraction(bound.upper) for bound in values)]
-    lower = [
-        Fraction(1),
-        *(
-            max(Fraction(bound.lower), 1 - at, Fraction(0))
-            for bound, at in zip(values, x[1:], strict=True)
-        ),
-    ]
-    upper = [max(high, low) for high, low in zip(upper, lower, strict=True)]
+    x = [0, *map(whole, np.exp(grid).tolist())]
+    upper = [UNIT, *(whole(bound.upper) for bound in values)]
+    floors = (max(UNIT - at, 0) for at in x[1:])
+    lower = [UNIT, *map(max, (whole(bound.lower) for bound in values), floors)]
+    upper = [*map(max, upper, lower)]
     above = list(zip(x, upper, strict=True))
     if high < maximum <= LARGEST and upper[-1] > 0:
-        above.append(
-            (_exponential(maximum), Fraction(0))
-        )  # what the grid does not reach is finite all the same
+        # What the grid does not reach is finite all the same.
+        above.append((_exponential(maximum), 0))
     below = _underside(x, lower, upper)
     if high < maximum and lower[-1] > 0:  # what the grid does not reach ends with it
-        below = [*(point for point in below if point[0] < x[-1]), (x[-1], Fraction(0))]
+        below = [*(point for point in below if point[0] < x[-1]), (x[-1], 0)]
     return _losses(lower_hull(above)), _losses(lower_hull(below))
 
 
 def atoms_above(profile: Callable[[float], Bound], upper: Callable[[float], float]) -> Atoms:
     """The first of `atomized` for a loss without a largest value, of which `upper` alone is asked on the grid."""
     grid = _grid(profile, math.inf, math.inf)
-    points = [(Fraction(0), Fraction(1))]
-    for at, ratio in zip(grid.tolist(), np.exp(grid).tolist(), strict=True):
-        points.append((Fraction(ratio), max(Fraction(upper(at)), 1 - Fraction(ratio), Fraction(0))))
-    # On integers, since fractions are reduced at every step.
-    shift = max(number.denominator for point in points for number in point)
-    whole = {int(x * shift): ((int(x * shift), int(y * shift)), (x, y)) for x, y in points}
-    return _losses([whole[x][1] for x, _ in lower_hull([scaled for scaled, _ in whole.values()])])
+    x = [*map(whole, np.exp(grid).tolist())]
+    heights = (max(whole(upper(at)), UNIT - a, 0) for at, a in zip(grid.tolist(), x, strict=True))
+    return _losses(lower_hull([(0, UNIT), *zip(x, heights, strict=True)]))
+
+
+def whole(number: float) -> int:
+    """A finite float, in units."""
+    over, under = number.as_integer_ratio()
+    return over * (UNIT // under)
+
+
+def mirrored(points: Sequence[Point]) -> list[Point]:
+    """Points (1 / a, 1 - 1 / a + H / a), rounded up, for points (a, H) above a profile: above that of the other order.
+
+    Reference: [ZhuDongWang2022, Proposition 9]
+    """
+    return [
+        (-(-UNIT * UNIT // a), UNIT - (UNIT - height) * UNIT // a) for a, height in reversed(points)
+    ]
 
 
 def _grid(profile: Callable[[float], Bound], maximum: float, end: float) -> Reals:
@@ -103,19 +112,18 @@ def _grid(profile: Callable[[float], Bound], maximum: float, end: float) -> Real
     return np.unique(np.concatenate([np.linspace(low, high, POINTS), [0.0]]))
 
 
-def _exponential(loss: float) -> Fraction:
-    """No less than e^loss, and hardly more."""
+def _exponential(loss: float) -> int:
+    """No less than e^loss, and hardly more, in units."""
     with localcontext(Context(prec=40)):
-        return Fraction(Decimal(loss).exp() * (1 + Decimal("1e-30")))
+        over, under = (Decimal(loss).exp() * (1 + Decimal("1e-30"))).as_integer_ratio()
+    return -(-over * UNIT // under)
 
 
-def _logarithm(ratio: Fraction) -> float:
-    """ln of a ratio that may be above the floats."""
-    return (
-        math.log(ratio)
-        if ratio < FLOATS
-        else math.log(ratio.numerator) - math.log(ratio.denominator)
-    )
+def _logarithm(a: int) -> float:
+    """ln of a place, which may be above the floats."""
+    if not a:
+        return -math.inf
+    return math.log(a / UNIT) if a < FLOATS * UNIT else math.log(a // UNIT)
 
 
 def _reach(
@@ -128,41 +136,52 @@ def _reach(
     return point
 
 
-def _underside(x: list[Fraction], lower: list[Fraction], upper: list[Fraction]) -> list[Point]:
+def _underside(x: list[int], lower: list[int], upper: list[int]) -> list[Point]:
     """Points of a function below every convex one from (0, 1) on, slope >= -1, that keeps between `lower` and `upper`.
 
     In a cell the chords of its two neighbors, prolonged, both lie below: so does any path from end to end that stays
     below both.
     """
+    # The slopes of the chords before and after each cell, as quotients.
+    outer = [
+        (-1, 1),
+        *(
+            (low - high, b - a)
+            for (a, b), low, high in zip(pairwise(x), lower[1:], upper, strict=False)
+        ),
+    ]
+    inner = [
+        *(
+            (high - low, b - a)
+            for (a, b), high, low in zip(pairwise(x), upper[1:], lower, strict=False)
+        ),
+        (0, 1),
+    ]
     points = [(x[0], lower[0])]
-    for i in range(len(x) - 1):
-        left = (lower[i] - upper[i - 1]) / (x[i] - x[i - 1]) if i > 0 else Fraction(-1)
-        right = (
-            (upper[i + 2] - lower[i + 1]) / (x[i + 2] - x[i + 1]) if i + 2 < len(x) else Fraction(0)
-        )
-        middle = (x[i] + x[i + 1]) / 2
-        if right > left:
-            meet = (lower[i + 1] - lower[i] + left * x[i] - right * x[i + 1]) / (left - right)
-            middle = meet if x[i] < meet < x[i + 1] else middle
-        points.append(
-            (
-                middle,
-                max(
-                    min(
-                        lower[i] + left * (middle - x[i]),
-                        lower[i + 1] - right * (x[i + 1] - middle),
-                    ),
-                    1 - middle,
-                    Fraction(0),
-                ),
-            )
-        )
-        points.append((x[i + 1], lower[i + 1]))
+    for i, (start, end) in enumerate(pairwise(x)):
+        (fall, run), (rise, width) = outer[i], inner[i + 1]
+        middle, bend = (start + end) // 2, rise * run - fall * width
+        if bend > 0:
+            gap = (lower[i] - lower[i + 1]) * run * width
+            meet = (gap + rise * run * end - fall * width * start) // bend
+            middle = meet if start < meet < end else middle
+        left = lower[i] + fall * (middle - start) // run
+        right = lower[i + 1] + -rise * (end - middle) // width
+        points += [(middle, max(min(left, right), UNIT - middle, 0)), (end, lower[i + 1])]
     # Beyond the last point its chord, prolonged, lies below: follow it down to 0, so that no infinite loss is claimed.
-    last = (lower[-1] - upper[-2]) / (x[-1] - x[-2])
+    fall, run = outer[-1]
     if lower[-1] > 0:
-        points.append((x[-1] + lower[-1] / -last if last < 0 else 2 * x[-1], Fraction(0)))
+        points.append((x[-1] + lower[-1] * run // -fall if fall < 0 else 2 * x[-1], 0))
     return points
+
+
+def _bends(corners: list[Point]) -> Iterator[tuple[int, int, int]]:
+    """The places of the corners, and the changes of slope there as quotients: from -1 before the first to 0 after the
+    last.
+    """
+    slopes = [(-1, 1), *((d - b, c - a) for (a, b), (c, d) in pairwise(corners)), (0, 1)]
+    for (x, _), ((before, run), (after, width)) in zip(corners, pairwise(slopes), strict=True):
+        yield x, after * run - before * width, run * width
 
 
 def _losses(corners: list[Point]) -> Atoms:
@@ -172,17 +191,12 @@ def _losses(corners: list[Point]) -> Atoms:
 
     Taken exactly and rounded once, so that the masses are good to their last digits however small they are.
     """
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)]
-    changes = [
-        after - before
-        for before, after in zip([Fraction(-1), *slopes], [*slopes, Fraction(0)], strict=True)
-    ]
     atoms = [
-        (float(x * q), float(q), _logarithm(x) if x else -math.inf)
-        for (x, _), q in zip(corners, changes, strict=True)
-        if q > 0
+        (x * over / (UNIT * under), over / under, _logarithm(x))
+        for x, over, under in _bends(corners)
+        if over > 0
     ]
-    infinite = float(corners[-1][1])
+    infinite = corners[-1][1] / UNIT
     if infinite > 0:
         atoms.append((infinite, 0.0, math.inf))
     smallest = min((abs(ratio) for _, _, ratio in atoms if ratio), default=1.0)
@@ -203,8 +217,8 @@ def envelope(losses: tuple[Loss, ...]) -> AtomicLoss:
     known = [kink for kink in kinks if kink is not None]
     if len(known) == len(losses):
         nodes = _at_kinks(losses, known)
-        return dominating(lower_hull(_points(losses, nodes, _highest(losses, nodes))))
-    return dominating(lower_hull(_points(losses, *_refined(losses))))
+        return dominating(_points(losses, nodes, _highest(losses, nodes)))
+    return dominating(_points(losses, *_refined(losses)))
 
 
 def above_values(epsilons: Sequence[float], deltas: Sequence[float]) -> Atoms:
@@ -214,11 +228,9 @@ def above_values(epsilons: Sequence[float], deltas: Sequence[float]) -> Atoms:
         epsilons: Increasing, from 0 on; a little is 16 U (1 + epsilon).
         deltas: In [0, 1]. The last holds for all that follows.
     """
-    a = np.exp(np.array(epsilons))
-    right = [(Fraction(at), Fraction(delta)) for at, delta in zip(a.tolist(), deltas, strict=True)]
-    # The other order has H(1 / a) = 1 - 1 / a + H(a) / a.
-    left = [(1 / at, 1 + (delta - 1) / at) for at, delta in reversed(right[1:])]
-    return dominating(lower_hull([(Fraction(0), Fraction(1)), *left, *right])).table
+    a = np.exp(np.array(epsilons)).tolist()
+    right = [(whole(at), whole(delta)) for at, delta in zip(a, deltas, strict=True)]
+    return dominating([*mirrored(right[1:]), *right]).table
 
 
 def _values(loss: Loss, nodes: Reals) -> Reals:
@@ -253,14 +265,13 @@ def _highest(losses: Sequence[Loss], nodes: Reals) -> Reals:
 
 
 def _points(losses: Sequence[Loss], nodes: Reals, highest: Reals) -> list[Point]:
-    """(0, 1) and (a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
+    """(a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
     ends = [loss.maximum for loss in losses]
     last = max(ends)
     inside = nodes < min(last, LAST_EPSILON)
-    points = [(Fraction(0), Fraction(1))]
-    points += [
-        (Fraction(a), Fraction(h))
-        for a, h in zip(np.exp(nodes[inside]).tolist(), highest[inside].tolist(), strict=True)
+    a = np.exp(nodes[inside]).tolist()
+    points = [
+        (whole(at), whole(height)) for at, height in zip(a, highest[inside].tolist(), strict=True)
     ]
     if math.isfinite(last) and last < LAST_EPSILON:
         masses = [
@@ -269,7 +280,7 @@ def _points(losses: Sequence[Loss], nodes: Reals, highest: Reals) -> list[Point]
         ]
         infinite = max(up(up(mass)) if mass > 0 else 0.0 for mass in masses)
         end = math.exp(last) * (1 + 8 * U * (1 + abs(last)))
-        points.append((Fraction(max(up(end), up(float(points[-1][0])))), Fraction(infinite)))
+        points.append((whole(max(up(end), up(a[-1] if a else 0.0))), whole(infinite)))
     return points
 
 
@@ -355,22 +366,18 @@ def _span(losses: Sequence[Loss]) -> tuple[float, float]:
     return left, right
 
 
-def dominating(corners: list[Point]) -> AtomicLoss:
-    """The atoms of the polygon through the corners, from (0, 1): q is the change of slope, p = a q, exact but for the
-    last rounding; where both are too small for floats, p counts as infinite."""
-    slopes = [
-        Fraction(-1),
-        *((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(corners)),
-        Fraction(0),
-    ]
+def dominating(points: list[Point]) -> AtomicLoss:
+    """The atoms of the greatest convex function from (0, 1) below points: q is the change of slope, p = a q, exact but
+    for the last rounding; where both are too small for floats, p counts as infinite."""
+    corners = lower_hull([(0, UNIT), *points])
     atoms: list[tuple[float, float, float]] = []
-    infinite = corners[-1][1]
-    for (a, _), (before, after) in zip(corners, pairwise(slopes), strict=True):
-        q = after - before
-        if max(q, a * q) > TINY:
-            atoms.append((float(a * q), float(q), math.log(a) if a else -math.inf))
-        else:
-            infinite += a * q
+    infinite = Fraction(corners[-1][1], UNIT)
+    for a, over, under in _bends(corners):
+        p, q = a * over / (UNIT * under), over / under
+        if max(p, q) > TINY:
+            atoms.append((p, q, _logarithm(a)))
+        elif over:
+            infinite += Fraction(a * over, UNIT * under)
     if infinite > 0:
         atoms.append((up(float(infinite)), 0.0, math.inf))
     upper, lower, ratios = zip(*atoms, strict=True)

@@ -24,9 +24,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr
 
+from dpcompose.guarantee import gaussian_profile
 from dpcompose.loss.atomic import AtomicLoss, AtomizedLoss
 from dpcompose.loss.atomize import atoms_above
 from dpcompose.loss.atoms import Atoms
+from dpcompose.loss.base import sampled_profile
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
 from dpcompose.numerics import Reals, U, bracketed_root
@@ -60,9 +62,11 @@ class FixedSizeSampleLoss(AtomizedLoss):
         return Bound(low, self._upper(epsilon), _CERTIFICATE)
 
     def _upper(self, epsilon: float) -> float:
-        found = (
-            SampledGaussianLoss(self.noise / 2, self.rate_above, True).profile(abs(epsilon)).upper
-        )
+        def base(location: float, error: float) -> Bound:
+            mu = 2 / self.noise * (1 + 4 * U)
+            return Bound(0.0, gaussian_profile(location - error, mu=mu).upper)
+
+        found = sampled_profile(abs(epsilon), self.rate_above, remove=True, base=base).upper
         if epsilon >= 0:
             return found
         return min(

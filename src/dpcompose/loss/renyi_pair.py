@@ -33,17 +33,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from heapq import heappop, heappush
 
 import numpy as np
 
 from dpcompose.loss.atomic import AtomicLoss
-from dpcompose.loss.atomize import dominating
+from dpcompose.loss.atomize import dominating, mirrored, whole
 from dpcompose.loss.base import Loss
 from dpcompose.numerics import Reals, U
-from dpcompose.values import lower_hull
 
 _EXPONENTS = np.geomspace(1e-4, 1e10, 225)
 """Orders less one that are compared; in between they are interpolated."""
@@ -85,11 +83,8 @@ def renyi_pair(moments: Callable[[Reals], Reals], *, corners: Reals = _NONE) -> 
         )
         gaps = np.minimum(others, gaps)
     ratios, heights = _tangents(np.exp(_TESTS), gaps, exponents, bounds)
-    points = [
-        (Fraction(ratio), Fraction(height)) for ratio, height in zip(ratios, heights, strict=True)
-    ]
-    mirrored = [(1 / ratio, 1 - (1 - height) / ratio) for ratio, height in reversed(points)]
-    return dominating(lower_hull([(Fraction(0), Fraction(1)), *mirrored, *points]))
+    points = [(whole(a), whole(height)) for a, height in zip(ratios, heights, strict=True)]
+    return dominating([*mirrored(points), *points])
 
 
 @np.errstate(all="ignore")  # where a neighbor is infinite the lowest is taken as it is
