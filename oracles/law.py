@@ -42,21 +42,30 @@ class Law(Protocol):
         ...
 
 
+_ENTRIES = 1_000_000
+"""At most so many balls of a matrix are kept at once."""
+
+
 def exponential_sum(
     logs: Sequence[acb], values: Sequence[acb], step: float | arb, count: int
 ) -> list[acb]:
     """The sums of e^{log + i step j value} for j < count: one product of two matrices, j = row columns + column."""
     columns = isqrt(max(count - 1, 0)) + 1
     rows = (count + columns - 1) // columns
-    turns = [acb(0, ball(step)) * value for value in values]
-    left = acb_mat(
-        [
-            [(log + row * columns * turn).exp() for log, turn in zip(logs, turns, strict=True)]
-            for row in range(rows)
-        ]
-    )
-    right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
-    return (left * right).entries()[:count]
+    total = acb_mat(rows, columns)
+    block = max(_ENTRIES // (rows + columns), 1)
+    for at in range(0, len(logs), block):
+        part = logs[at : at + block]
+        turns = [acb(0, ball(step)) * value for value in values[at : at + block]]
+        left = acb_mat(
+            [
+                [(log + row * columns * turn).exp() for log, turn in zip(part, turns, strict=True)]
+                for row in range(rows)
+            ]
+        )
+        right = acb_mat([[(column * turn).exp() for column in range(columns)] for turn in turns])
+        total += left * right
+    return total.entries()[:count]
 
 
 def padded(value: acb, error: arb) -> acb:

@@ -32,7 +32,7 @@ from typing import Protocol
 from dpcompose.composition.directions import apart, least, wide
 from dpcompose.composition.losses import Losses, Part, Parts, checked_times, gathered, merged
 from dpcompose.composition.renyi import RenyiCurve, Samples
-from dpcompose.loss import Readings
+from dpcompose.loss import Readings, loose
 from dpcompose.mechanisms import Unsampled
 from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, up
 
@@ -312,6 +312,8 @@ _SHARE = 2.0**-10
 """The share of delta for the parts beside the most expensive ones."""
 _APART = 2
 """If the ends differ by this factor, samples are dropped even if the bound cannot be narrow."""
+_CLOSE_ENOUGH = 0.5
+"""Where a lattice serves and the ends are so close, relatively, parts are read from lines alone."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +348,7 @@ class PartByPart:
         pairs = self.theorems.losses.pairs
         alone = any(times == 1 and (pair.tight_alone or pair.either_order) for pair, times in pairs)
         most = bound.upper if alone else min(bound.upper, most)
-        lower, best = self._attained(bound.lower, most)
+        lower, best = self._attained(bound.lower, most, lines=not loose(bound, _CLOSE_ENOUGH))
         if (
             bound.lower < lower <= bound.upper
         ):  # lower ends that contradict the upper end are ignored
@@ -381,7 +383,7 @@ class PartByPart:
                 return Bound(0.0, math.inf)
         return Bound(0.0, total, Certificate("basic composition of two answers"))
 
-    def _attained(self, lower: float, most: float) -> tuple[float, Parts]:
+    def _attained(self, lower: float, most: float, *, lines: bool) -> tuple[float, Parts]:
         """Return the largest lower end of several blocks, and the parts that attain it: each alone,
         then the best together with each of the others in turn.
         """
@@ -392,7 +394,7 @@ class PartByPart:
         )
         best = blocks[0] if blocks else ()
         for block in blocks:
-            if (more := self._lower(block, lower)) > lower:
+            if (more := self._lower(block, lower, only_lines=lines and self.only_lines)) > lower:
                 lower, best = more, block
         for block in blocks:
             if not self._apart(lower, most) or len(best) + len(block) >= len(
