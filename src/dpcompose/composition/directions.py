@@ -181,8 +181,8 @@ def attained_directions(pairs: Pairs, *, adversary: bool = False) -> tuple[Produ
 # Bounds for (P, Q) from the profile of (Q, P): a test and its complement.
 
 
-_FAR, _HALVINGS, _LARGEST = 1e-2, 16, 30.0
-"""The width from which the reverse order is used, its halvings, and the largest epsilon."""
+_FAR, _HALVINGS, _SMALLEST, _LARGEST = 1e-2, 16, 1e-30, 30.0
+"""The width from which the reverse order is used, its halvings, and the smallest and the largest epsilon."""
 
 
 def with_the_other_order(
@@ -204,7 +204,8 @@ def _helped(bound: Bound, others: Bound, other: Product, delta: float) -> Bound:
     """Return `bound` narrowed by the profile of `other`, where it is wide and the bound of `other`
     is narrow.
     """
-    helps = bound.width > _FAR * bound.upper and bound.lower < _LARGEST and not wide(others, 1e-6)
+    within = bound.lower < _LARGEST and bound.upper > _SMALLEST
+    helps = within and bound.width > _FAR * bound.upper and not wide(others, 1e-6)
     return epsilon_by_the_other_order(other, delta, bound) if helps else bound
 
 
