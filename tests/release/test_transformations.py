@@ -126,6 +126,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "text with a zero | value = 'a text": lambda: lit("a\0b"),
     "half a surrogate pair | value = 'a text": lambda: lit("\ud800"),
     "a very long text | value = 'a text of 10,001": lambda: lit("a" * 10_001),
+    "many deep expressions | so many expressions": lambda: TABLE.mutate(
+        **{f"x{at}": _deep(4) for at in range(5)}
+    ),
     "deep expression | so many parts (multiply)": lambda: TABLE.mutate(x=_deep(12)),
     "join on another key | a join on ['city']": lambda: TABLE.join(TABLE, on="city"),
     "join on another key with a bound | a join on ['city']": lambda: TABLE.join(

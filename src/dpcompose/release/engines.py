@@ -62,6 +62,10 @@ class OnDuckDB(Engine):
     labels = True
     types = TYPES | {"timestamp": "TIMESTAMP", "decimal": "DECIMAL(18, 3)"}
 
+    def quotient(self, one: str, two: str) -> str:
+        """As in any engine; DuckDB's NULLIF would write the divisor twice."""
+        return f"({one} / {two})"
+
     @classmethod
     def embedded(cls) -> OnDuckDB:
         """Open a DuckDB in memory, for files and frames."""

@@ -385,6 +385,10 @@ class Engine(ABC):
         """Return SQL for the quotient of two nonnegative integers, rounded down."""
         return f"({whole} // {by})"
 
+    def quotient(self, one: str, two: str) -> str:
+        """Return SQL for the quotient of two floats: NULL, infinite or NaN if the second is 0."""
+        return f"({one} / NULLIF({two}, {self.constant(0.0)}))"
+
     def is_nan(self, number: str) -> str:
         """Return SQL for whether a float is NaN."""
         return f"ISNAN({number})"
