@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 import dpcompose.release as release
-from campaigns.ledger.server import server
+from campaigns.ledger.server import Server, server
 from campaigns.release.truncation import excess, integers
 from campaigns.service.hostile import statement
 from dpcompose.errors import DPComposeError, EngineError
@@ -76,8 +76,32 @@ SPEND = {"epsilon": 1, "delta": 1e-3}
 RANGES = {"minutes": (0, 50), "small": (0, 50), "number": (0, 50), "ward": ("east", "west")}
 
 
+NUMBERS = ["minutes", "small", "number", "amount", "exact", "wide", "free", "single"]
+FORMS = [
+    "SELECT SUM(CLAMP({one}, 0, 10)) AS n FROM visits WHERE {other} > 1",
+    "SELECT AVG(CLAMP({one} {sign} {other}, -5, 5)) AS n FROM visits",
+    "SELECT ward, COUNT(*) AS n FROM visits WHERE {one} {sign} {other} < 3 GROUP BY ward",
+    "SELECT MEDIAN(CLAMP({one}, 0, 10, 1)) AS n FROM visits WHERE {other} IS NOT NULL",
+    "SELECT COUNT(DISTINCT {text}) AS n FROM visits WHERE NOT {one} = {other}",
+    "SELECT {part}({day}) AS d, COUNT(*) AS n FROM visits GROUP BY {part}({day})",
+    "SELECT VARIANCE(CLAMP({one}, -5, 5)) AS n FROM visits WHERE LENGTH({text}) > 1 OR {day} > DATE '2020-01-01'",
+    "SELECT BIN({one}, 0, 1, 10) AS b, COUNT(*) AS n FROM visits GROUP BY BIN({one}, 0, 1, 10)",
+    "SELECT {text}, SUM(CLAMP({one}, 0, 10)) AS n FROM visits GROUP BY {text}",
+]
+"""Statements that are answered, about all columns."""
+
+
 def asked(draw: random.Random) -> str:
     """A random statement about the columns."""
+    if draw.random() < 0.6:
+        return draw.choice(FORMS).format(
+            one=draw.choice(NUMBERS),
+            other=draw.choice(NUMBERS),
+            sign=draw.choice("+-*/"),
+            text=draw.choice(["note", "ward", "code", "name"]),
+            day=draw.choice(["day", "day", "moment"]),
+            part=draw.choice(["YEAR", "QUARTER", "MONTH", "DAY"]),
+        )
     text = statement(draw).format(table="visits")
     for name, several in ALIKE.items():
         text = re.sub(rf"\b{name}\b", lambda _, several=several: draw.choice(several), text)
@@ -120,43 +144,44 @@ def compare(one: list[Any], other: list[Any]) -> list[str]:
     return found
 
 
-def run(statements: int, seed: int, *, control: bool = False) -> tuple[list[str], Counter[str]]:
-    """Problems, and statements by whether they were answered."""
+def run(
+    running: Server, statements: int, seed: int, *, control: bool = False
+) -> tuple[list[str], Counter[str]]:
+    """Problems, and statements by whether they were answered, on a server of PostgreSQL."""
     draw, problems, kinds = random.Random(seed), list[str](), Counter[str]()
     as_double = OnPostgreSQL.as_double
     if control:
         OnPostgreSQL.as_double = lambda self, column: self.cast(column, "float64")
     try:
-        with server() as running:
-            urls = [running.create(name) for name in ("without", "with")]
-            columns = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
-            for url in urls:
-                with psycopg.connect(url, autocommit=True) as connection:
-                    connection.execute(f"CREATE TABLE visits ({columns})")
-                    connection.execute(
-                        "INSERT INTO visits SELECT 'p' || n / 2, 'quiet', (ARRAY['east', 'west'])[1 + n % 2], n % 60, n / 3.0,"
-                        " DATE '2024-05-17' + n, n % 3 = 0, n % 9, n, n / 7.0, n / 9.0, n / 11.0, n / 13.0, 'c' || n % 4,"
-                        " 'n' || n, TIMESTAMP '2024-05-17' + n * INTERVAL '1 hour', TIMESTAMPTZ '2024-05-17 00:00+00'"
-                        " FROM generate_series(1, 80) AS n"
-                    )
-            two = [
-                replace(
-                    release.table(url, name="visits", unit="person", max_rows_per_unit=2),
-                    ranges=RANGES,
+        urls = [running.create(f"{name}_{control:d}") for name in ("without", "with_one")]
+        columns = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
+        for url in urls:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"CREATE TABLE visits ({columns})")
+                connection.execute(
+                    "INSERT INTO visits SELECT 'p' || n / 2, 'quiet', (ARRAY['east', 'west'])[1 + n % 2], n % 60, n / 3.0,"
+                    " DATE '2024-05-17' + n, n % 3 = 0, n % 9, n, n / 7.0, n / 9.0, n / 11.0, n / 13.0, 'c' || n % 4,"
+                    " 'n' || n, TIMESTAMP '2024-05-17' + n * INTERVAL '1 hour', TIMESTAMPTZ '2024-05-17 00:00+00'"
+                    " FROM generate_series(1, 80) AS n"
                 )
-                for url in urls
-            ]
-            with psycopg.connect(urls[1], autocommit=True) as connection:
-                for number in range(statements):
-                    connection.execute("DELETE FROM visits WHERE person = 'odd1'")
-                    for row in odd_rows(draw):
-                        connection.execute(f"INSERT INTO visits VALUES ({row})")
-                    text, key = asked(draw), draw.randbytes(8)
-                    one, other = (outcome(table, text, key) for table in two)
-                    kinds["refused" if isinstance(one[0], str) else "answered"] += 1
-                    problems += [f"{number} {text}: {each}" for each in compare(one, other)]
-            for table in two:
-                table.close()
+        two = [
+            replace(
+                release.table(url, name="visits", unit="person", max_rows_per_unit=2),
+                ranges=RANGES,
+            )
+            for url in urls
+        ]
+        with psycopg.connect(urls[1], autocommit=True) as connection:
+            for number in range(statements):
+                connection.execute("DELETE FROM visits WHERE person = 'odd1'")
+                for row in odd_rows(draw):
+                    connection.execute(f"INSERT INTO visits VALUES ({row})")
+                text, key = asked(draw), draw.randbytes(8)
+                one, other = (outcome(table, text, key) for table in two)
+                kinds["refused" if isinstance(one[0], str) else "answered"] += 1
+                problems += [f"{number} {text}: {each}" for each in compare(one, other)]
+        for table in two:
+            table.close()
     finally:
         OnPostgreSQL.as_double = as_double
     return problems, kinds
@@ -171,7 +196,8 @@ def main() -> None:
     parser.add_argument("--control", action="store_true", help="a defect that must be found")
     given = parser.parse_args()
     began = time.perf_counter()
-    problems, kinds = run(given.statements, given.seed, control=given.control)
+    with server() as running:
+        problems, kinds = run(running, given.statements, given.seed, control=given.control)
     print(*problems[:20], sep="\n")
     print(f"{dict(kinds)}, {len(problems)} problems, in {time.perf_counter() - began:.0f} s")
     sys.exit(bool(problems))
