@@ -157,8 +157,9 @@ def run(
         columns = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
         for url in urls:
             with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"CREATE TABLE visits ({columns})")
-                connection.execute(
+                execute: Any = connection.execute
+                execute(f"CREATE TABLE visits ({columns})")
+                execute(
                     "INSERT INTO visits SELECT 'p' || n / 2, 'quiet', (ARRAY['east', 'west'])[1 + n % 2], n % 60, n / 3.0,"
                     " DATE '2024-05-17' + n, n % 3 = 0, n % 9, n, n / 7.0, n / 9.0, n / 11.0, n / 13.0, 'c' || n % 4,"
                     " 'n' || n, TIMESTAMP '2024-05-17' + n * INTERVAL '1 hour', TIMESTAMPTZ '2024-05-17 00:00+00'"
@@ -172,10 +173,11 @@ def run(
             for url in urls
         ]
         with psycopg.connect(urls[1], autocommit=True) as connection:
+            execute = connection.execute
             for number in range(statements):
-                connection.execute("DELETE FROM visits WHERE person = 'odd1'")
+                execute("DELETE FROM visits WHERE person = 'odd1'")
                 for row in odd_rows(draw):
-                    connection.execute(f"INSERT INTO visits VALUES ({row})")
+                    execute(f"INSERT INTO visits VALUES ({row})")
                 text, key = asked(draw), draw.randbytes(8)
                 one, other = (outcome(table, text, key) for table in two)
                 kinds["refused" if isinstance(one[0], str) else "answered"] += 1

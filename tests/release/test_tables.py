@@ -213,12 +213,11 @@ def test_declared_decimals_beyond_the_doubles_fail_on_no_row(postgres_url: str) 
 
     types = {"long": "numeric(400,10)", "wide": "numeric(1000,500)", "fine": "numeric(400,400)"}
     with psycopg.connect(postgres_url, autocommit=True) as connection:
+        execute: Any = connection.execute
         columns = ", ".join(f"{name} {type}" for name, type in types.items())
-        connection.execute(f"CREATE TABLE digits (person int, {columns}, number oid)")
-        connection.execute(
-            "INSERT INTO digits VALUES (1, 7, 7, 0.5, 3), (2, 1e380, 1e380, 1e-390, 4)"
-        )
-        connection.execute("INSERT INTO digits VALUES (3, -1e380, 1e-390, 0, 5)")
+        execute(f"CREATE TABLE digits (person int, {columns}, number oid)")
+        execute("INSERT INTO digits VALUES (1, 7, 7, 0.5, 3), (2, 1e380, 1e380, 1e-390, 4)")
+        execute("INSERT INTO digits VALUES (3, -1e380, 1e-390, 0, 5)")
     made = release.table(postgres_url, name="digits", unit="person", max_rows_per_unit=1)
     for name, total in {"long": 14 + 20 - 20, "wide": 14 + 20, "fine": 1}.items():
         question = release.Sum(name, lower=-10, upper=10, granularity="0.5", spend=SPEND)

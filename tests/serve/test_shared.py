@@ -211,13 +211,14 @@ def test_a_table_that_was_exchanged_is_opened_again_before_anything_is_charged(
     del visits["schema"]
     scope = {**SCOPE, "epsilon": 1000, "tables": {"visits": visits}}
     with psycopg.connect(url, autocommit=True) as connection, Ledger.open("memory:") as ledger:
+        execute: Any = connection.execute
 
         def table(name: str, rows: int) -> None:
-            connection.execute(f"CREATE TABLE {name} (person TEXT, ward TEXT, minutes BIGINT)")
+            execute(f"CREATE TABLE {name} (person TEXT, ward TEXT, minutes BIGINT)")
             words = (
                 f"INSERT INTO {name} SELECT 'p' || n, 'east', 1 FROM generate_series(1, {rows}) n"
             )
-            connection.execute(words)
+            execute(words)
 
         table("visits", 10)
         desks = Counter.open(ledger, tmp_path / "answers", {"clinic": scope})
@@ -229,10 +230,10 @@ def test_a_table_that_was_exchanged_is_opened_again_before_anything_is_charged(
 
         assert counted("first") == [10]
         table("next", 20)
-        connection.execute("ALTER TABLE visits RENAME TO last")
-        connection.execute("ALTER TABLE next RENAME TO visits")
+        execute("ALTER TABLE visits RENAME TO last")
+        execute("ALTER TABLE next RENAME TO visits")
         assert counted("renamed") == [20]
-        connection.execute("DROP TABLE visits CASCADE")
+        execute("DROP TABLE visits CASCADE")
         table("visits", 30)
         assert counted("dropped") == [30]
         before = len(list(ledger.entries("clinic")))
@@ -241,14 +242,14 @@ def test_a_table_that_was_exchanged_is_opened_again_before_anything_is_charged(
             ("ENABLE ROW LEVEL SECURITY", "ALTER TABLE visits DISABLE ROW LEVEL SECURITY"),
             ("ADD COLUMN more INT", "ALTER TABLE visits DROP COLUMN more"),
         ):
-            connection.execute(f"ALTER TABLE visits {change}")
+            execute(f"ALTER TABLE visits {change}")
             for _ in range(2):
                 with pytest.raises((EngineError, DomainError), match=r"before the charge|more"):
                     counted(change)
-            connection.execute(undone)
+            execute(undone)
         assert len(list(ledger.entries("clinic"))) == before
         assert counted("after all") == [30]
-        connection.execute(
+        execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
