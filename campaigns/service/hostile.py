@@ -1,11 +1,12 @@
 """A hostile analyst of the counter: odd people are in a table or not, and nothing but the numbers tells.
 
-    python -m campaigns.service.hostile --trees 50 [--defect | --unguarded | --slow]
+    python -m campaigns.service.hostile --trees 50 [--postgres] [--defect | --unguarded | --slow]
 
 Statements are random trees of what SQL offers, many of them about one person. Each is asked of a table without odd
 people, of one with all of them, and of one with one of them: what comes back is compared but for the numbers, and that
 the tables stay open. Groups that are private are numbers too. How long an answer takes is not compared. With
-`--unguarded` integers are compared by a difference, which overflows for odd people alone: that must be found.
+`--unguarded` integers are compared by a difference, which overflows for odd people alone: that must be found. With
+`--postgres` the tables are in PostgreSQL, whose work is not measured.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from campaigns.ledger.server import server
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DPComposeError
 from dpcompose.ledger import Ledger
@@ -57,18 +59,35 @@ def people() -> list[list[tuple[Any, ...]]]:
     return [*found[:19], [("odd19", *everything)] * 3000]
 
 
-def _table(file: Path, odd: Sequence[list[tuple[Any, ...]]]) -> None:
+def _rows(odd: Sequence[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    rows = [(f"p{each}", "quiet", ("east", "west")[each % 2], each, each / 3, PLAIN[4], each % 3 == 0)
+            for each in range(60)]  # fmt: skip
+    return rows + [row for own in odd for row in own]
+
+
+def _table(file: Path, rows: list[tuple[Any, ...]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [(f"p{each}", "quiet", ("east", "west")[each % 2], each, each / 3, PLAIN[4], each % 3 == 0)
-            for each in range(60)]  # fmt: skip
-    rows += [row for own in odd for row in own]
     kinds = [pa.string()] * 3 + [pa.int64(), pa.float64(), pa.date32(), pa.bool_()]
     columns = [
         pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
     ]
     pq.write_table(pa.table(columns, names=NAMES), file)
+
+
+def _in_postgres(url: str, name: str, rows: list[tuple[Any, ...]]) -> None:
+    """The same rows, but for the one letter that its texts cannot hold."""
+    import psycopg
+
+    kinds = ["TEXT"] * 3 + ["BIGINT", "DOUBLE PRECISION", "DATE", "BOOLEAN"]
+    columns = ", ".join(map(" ".join, zip(NAMES, kinds, strict=True)))
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        execute: Any = cursor.execute
+        execute(f"CREATE TABLE {name} ({columns})")
+        with cursor.copy(f"COPY {name} FROM STDIN") as copy:  # type: ignore[call-overload]
+            for person, note, *others in rows:
+                copy.write_row((person, note.replace("\0", ""), *others))
 
 
 def expression(draw: random.Random, kind: str, depth: int) -> str:
@@ -140,18 +159,27 @@ def run(
     defect: bool = False,
     unguarded: bool = False,
     slow: bool = False,
+    postgres: bool = False,
 ) -> Report:
     """Random statements to the tables; with a defect reading an odd person fails, or is slow, or comparing its integers."""
     draw, report, odd = random.Random(seed), Report(), people()
-    with tempfile.TemporaryDirectory() as home, _unguarded() if unguarded else nullcontext():
+    with ExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory())
+        if unguarded:
+            stack.enter_context(_unguarded())
+        url = stack.enter_context(server()).create("hostile") if postgres else ""
         tables: dict[str, Any] = {}
         owners: dict[str, list[list[tuple[Any, ...]]]] = {"none": [], "all": odd}
         owners |= {f"one{at}": [each] for at, each in enumerate(odd)}
         for name, own in owners.items():
             file = Path(home) / f"{name}.parquet"
-            _table(file, own)
-            tables[name] = {
-                "source": str(file),
+            if postgres:
+                _in_postgres(url, f"t_{name}", _rows(own))
+                tables[name] = {"source": url, "name": f"t_{name}"}
+            else:
+                _table(file, _rows(own))
+                tables[name] = {"source": str(file)}
+            tables[name] |= {
                 "unit": "person",
                 "max_rows_per_unit": 2,
                 "ranges": {"minutes": [0, 60], "amount": [0, 20], "ward": ["east", "west"]},
@@ -261,6 +289,7 @@ def main() -> int:
     )
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--defect", action="store_true", help="a control that must be caught")
     parser.add_argument("--unguarded", action="store_true", help="another one")
     parser.add_argument("--slow", action="store_true", help="and one of work")

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from campaigns.release import audit, kills, neighbors, samplers, statements, truncation
+from campaigns.ledger.server import Server
+from campaigns.release import (
+    audit,
+    kills,
+    neighbors,
+    odd_columns,
+    samplers,
+    statements,
+    truncation,
+)
 from dpcompose.audit import Verdict
 from dpcompose.release import sampler
 
@@ -25,6 +34,12 @@ def test_no_unit_moves_more_than_is_charged() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_rows_kept_by_a_key_of_the_rows_are_found() -> None:
     assert any(truncation.run("duckdb", 5, seed, key_of_rows=True) for seed in range(7, 15))
+
+
+@pytest.mark.server
+def test_an_odd_person_in_columns_of_postgresql_is_not_told(postgres: Server) -> None:
+    assert odd_columns.run(postgres, 8, seed=1)[0] == []
+    assert odd_columns.run(postgres, 4, seed=1, control=True)[0]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -288,3 +288,21 @@ def test_a_catalog_on_postgresql(ledger: Ledger, tmp_path: Path, postgres_url: s
         )
     typed.close()
     stays.close()
+
+
+def test_types_that_duckdb_has_not_stand_in_a_table_without_rows() -> None:
+    types = [
+        ["person", "string"], ["x", "decimal"], ["wide", "decimal(1000, 500)"], ["small", "decimal(3, 5)"],
+        ["exact", "decimal(30, 6)"], ["where", "inet"], ["tags", "integer[]"], ["mood", "mood"],
+        ["number", "uint32"], ["at", "timestamp(6)"], ["said", "jsonb"],
+    ]  # fmt: skip
+    described = {"version": "1", "types": types, "unit": ["person"], "bounds": [1, 1, 1]}
+    tables = {"visits": {**described, "ranges": {}}}
+    for invented in (0, 30):
+        (made,) = release.Catalog.without_rows(tables, invented=invented).values()
+        assert [[each.name, each.type] for each in made.columns] == types
+        with Ledger.open("memory:") as ledger:
+            open_scope(ledger, "world", filter=BasicFilter(200, delta=0), actor="keeper")
+            session = release.Session(made, ledger=ledger, scope="world", actor="ana")
+            text = "SELECT SUM(CLAMP(x, 0, 1)), SUM(CLAMP(wide, 0, 1)) FROM visits WHERE small >= 0"
+            assert len(session.sql(text, spend={"epsilon": 50}).rows) == 1

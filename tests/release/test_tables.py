@@ -208,6 +208,26 @@ def test_numbers_of_any_size_on_postgresql(postgres_url: str) -> None:
     made.close()
 
 
+def test_declared_decimals_beyond_the_doubles_fail_on_no_row(postgres_url: str) -> None:
+    import psycopg
+
+    types = {"long": "numeric(400,10)", "wide": "numeric(1000,500)", "fine": "numeric(400,400)"}
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        execute: Any = connection.execute
+        columns = ", ".join(f"{name} {type}" for name, type in types.items())
+        execute(f"CREATE TABLE digits (person int, {columns}, number oid)")
+        execute("INSERT INTO digits VALUES (1, 7, 7, 0.5, 3), (2, 1e380, 1e380, 1e-390, 4)")
+        execute("INSERT INTO digits VALUES (3, -1e380, 1e-390, 0, 5)")
+    made = release.table(postgres_url, name="digits", unit="person", max_rows_per_unit=1)
+    for name, total in {"long": 14 + 20 - 20, "wide": 14 + 20, "fine": 1}.items():
+        question = release.Sum(name, lower=-10, upper=10, granularity="0.5", spend=SPEND)
+        assert integers(made, question) == {(): {0: (3, total)}}
+    product = made.mutate(square=release.col("number") * release.col("number"))
+    question = release.Sum("square", lower=0, upper=100, spend=SPEND)
+    assert integers(product, question) == {(): {0: (3, 9 + 16 + 25)}}
+    made.close()
+
+
 def test_a_csv_file_is_text_until_types_are_given(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('person,city,age\nann,"ro,me",4\nbob,,x\ncyd,oslo\nann,rome,7,8\n"dee\n')

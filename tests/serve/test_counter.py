@@ -11,6 +11,7 @@ import re
 import resource
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -648,3 +649,41 @@ def test_where_the_tables_are_is_not_told_to_who_asks_them(clinic: Clinic) -> No
     for name in ("budget", "tables", "left", "history"):
         assert "visits.csv" not in clinic.ask(name, clinic.token, scope="clinic").text
     assert "visits.csv" in clinic.ask("budget", clinic.keeper, scope="clinic").text
+
+
+def test_a_catalog_that_says_otherwise_than_the_ledger_is_refused(
+    clinic: Clinic, tmp_path: Path
+) -> None:
+    stored = clinic.desks.desks["clinic"].catalog.tables["visits"]
+    visits = {**SCOPE["tables"]["visits"], "source": stored["source"]}  # type: ignore[index]
+    for changes, more, said in (
+        ({"max_rows_per_unit": 3}, {}, "visits.max_rows_per_unit"),
+        ({"unit": ["ward"]}, {}, "visits.unit"),
+        ({"source": str(tmp_path / "other.csv")}, {}, "visits.source"),
+        ({"ranges": {"minutes": [0, 61]}}, {}, "visits.ranges"),
+        ({"ranges": {"minutes": 5}}, {}, "visits.ranges"),
+        ({"ranges": 5}, {}, "ranges"),
+        ({"longest": 3}, {}, "visits.longest"),
+        ({}, {"epsilon": 6}, "epsilon"),
+        ({}, {"delta": 1e-5}, "delta"),
+    ):
+        scope = {**SCOPE, **more, "tables": {"visits": {**visits, **changes}}}
+        with pytest.raises(DomainError, match=said):
+            Counter.open(clinic.ledger, tmp_path, {"clinic": scope})
+    with pytest.raises(DomainError, match="a definition of a table"):
+        Counter.open(clinic.ledger, tmp_path, {"clinic": {**SCOPE, "tables": {"visits": 5}}})
+
+
+def test_a_token_that_was_revoked_while_its_request_waited_is_charged_nothing(
+    clinic: Clinic,
+) -> None:
+    desk, token = clinic.desks.desks["clinic"], clinic.people.invite("Eve", Role.ANALYST, "clinic")
+    fields, before = {"table": "visits", "sql": COUNT, "spend": "1%"}, clinic.kinds
+    with ThreadPoolExecutor(1) as threads:
+        with desk.lock:
+            asked = threads.submit(clinic.post, "ask", token, **fields)
+            time.sleep(0.5)  # it waits for the tables
+            assert not asked.done()
+            clinic.people.revoke("Eve", "clinic")
+        assert asked.result()[0] == 401
+    assert clinic.kinds == before

@@ -16,6 +16,7 @@ pytest.importorskip("duckdb")
 pytest.importorskip("opendp")
 from campaigns.ledger.server import Server
 from dpcompose.errors import (
+    DomainError,
     DPComposeError,
     EngineError,
     ReleaseError,
@@ -23,7 +24,7 @@ from dpcompose.errors import (
     StoreError,
 )
 from dpcompose.ledger import Ledger
-from dpcompose.release import worker
+from dpcompose.release import Catalog, worker
 from dpcompose.serve import Identities, Identity, Role, Service
 from dpcompose.serve.counter import Counter, Desk
 from dpcompose.serve.request import ROUTES
@@ -199,3 +200,83 @@ def test_a_table_of_postgresql_is_asked_at_the_counter(
         assert connection.execute("SELECT COUNT(*) FROM visits").fetchone() == (401,)
     with pytest.raises(EngineError):
         worker.Worker({"seen": {**visits, "name": "seen"}})
+
+
+def test_a_table_that_was_exchanged_is_opened_again_before_anything_is_charged(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.create("exchanged")
+    monkeypatch.setattr("dpcompose.serve.counter.sleep", lambda seconds: None)
+    visits = {**SCOPE["tables"]["visits"], "source": url, "name": "visits"}  # type: ignore[index]
+    del visits["schema"]
+    scope = {**SCOPE, "epsilon": 1000, "tables": {"visits": visits}}
+    with psycopg.connect(url, autocommit=True) as connection, Ledger.open("memory:") as ledger:
+        execute: Any = connection.execute
+
+        def table(name: str, rows: int) -> None:
+            execute(f"CREATE TABLE {name} (person TEXT, ward TEXT, minutes BIGINT)")
+            words = (
+                f"INSERT INTO {name} SELECT 'p' || n, 'east', 1 FROM generate_series(1, {rows}) n"
+            )
+            execute(words)
+
+        table("visits", 10)
+        desks = Counter.open(ledger, tmp_path / "answers", {"clinic": scope})
+        service = Service(ledger, Identities(Ledger.open("memory:")), None, desks)
+
+        def counted(key: str) -> Any:
+            fields = {"table": "visits", "sql": COUNT, "spend": {"epsilon": 100}, "key": key}
+            return ROUTES["ask"].answer(service, ADA, "clinic", fields)["tables"][0][0]["cells"]
+
+        assert counted("first") == [10]
+        table("next", 20)
+        execute("ALTER TABLE visits RENAME TO last")
+        execute("ALTER TABLE next RENAME TO visits")
+        assert counted("renamed") == [20]
+        execute("DROP TABLE visits CASCADE")
+        table("visits", 30)
+        assert counted("dropped") == [30]
+        before = len(list(ledger.entries("clinic")))
+        for change, undone in (
+            ("RENAME TO next", "ALTER TABLE next RENAME TO visits"),
+            ("ENABLE ROW LEVEL SECURITY", "ALTER TABLE visits DISABLE ROW LEVEL SECURITY"),
+            ("ADD COLUMN more INT", "ALTER TABLE visits DROP COLUMN more"),
+        ):
+            execute(f"ALTER TABLE visits {change}")
+            for _ in range(2):
+                with pytest.raises((EngineError, DomainError), match=r"before the charge|more"):
+                    counted(change)
+            execute(undone)
+        assert len(list(ledger.entries("clinic"))) == before
+        assert counted("after all") == [30]
+        execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert counted("cut") == [30]
+        desks.desks["clinic"].worker.close()
+
+
+def test_two_servers_may_open_a_scope_at_once(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, opened = postgres.create("at_once"), list[Counter]()
+    (tmp_path / "visits.csv").write_text("person,ward,minutes\n")
+    visits = {**SCOPE["tables"]["visits"], "source": str(tmp_path / "visits.csv")}  # type: ignore[index]
+    scopes = {"clinic": {**SCOPE, "tables": {"visits": visits}}}
+    real = Catalog.define.__func__  # type: ignore[attr-defined]
+
+    def define(cls: Any, *given: Any, **more: Any) -> Any:
+        """Where another server was a little faster."""
+        monkeypatch.setattr(Catalog, "define", classmethod(real))
+        with Ledger.open(url) as other:
+            opened.append(Counter.open(other, tmp_path / "one", scopes))
+        return real(cls, *given, **more)
+
+    monkeypatch.setattr(Catalog, "define", classmethod(define))
+    with Ledger.open(url) as ledger:
+        opened.append(Counter.open(ledger, tmp_path / "two", scopes))
+        first, second = (each.desks["clinic"].catalog.version for each in opened)
+        assert first == second
+    for each in opened:
+        each.desks["clinic"].worker.close()

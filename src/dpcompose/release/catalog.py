@@ -17,6 +17,7 @@ public, and so is its effect on rows.
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
@@ -200,6 +201,28 @@ class Catalog:
             }
         return found
 
+    def differing(self, tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Return what is stated otherwise in these definitions of the same tables, such as `visits.unit`."""
+        found: list[str] = []
+        for name, given in tables.items():
+            label = f"tables[{name!r}]"
+            check.kind(label, given, Mapping, "a definition of a table")
+            unit, ranges = given.get("unit"), given.get("ranges", {})
+            check.kind(f"{label}: ranges", ranges, Mapping, "a mapping from columns to their ends")
+            stated = {
+                **given,
+                "source": _location(given.get("source"), f"{label}: source"),
+                "unit": [unit] if isinstance(unit, str) else unit,
+                "ranges": {column: _texts(ends) for column, ends in ranges.items()},
+            }
+            own = self.tables[name]
+            found += [
+                f"{name}.{each}"
+                for each in sorted(({*stated} | {*own}) - {"types"})
+                if stated.get(each) != own.get(each)
+            ]
+        return found
+
     def table(self, name: str) -> Table:
         """Return a table of the catalog by its name.
 
@@ -225,17 +248,15 @@ class Catalog:
             public: The public tables of the catalog.
             invented: Made-up rows of each table.
         """
-        engine, words = OnDuckDB.embedded(), {type: word for word, type in reversed(KINDS.items())}
+        engine, empty = OnDuckDB.embedded(), dict[str, Table]()
         for name, description in tables.items():
             columns = ", ".join(
-                f"{engine.quoted(column)} {words.get(type, type)}"
+                f"{engine.quoted(column)} {_stand_in(type)}"
                 for column, type in description["types"]
             )
             engine.raw.execute(f"CREATE TABLE {engine.quoted(name)} ({columns})")
-        empty = {
-            name: described_table(name, description, engine.table((name,)), public)
-            for name, description in tables.items()
-        }
+            data = replace(engine.table((name,)), types=dict(description["types"]))
+            empty[name] = described_table(name, description, data, public)
         for name, own in empty.items() if invented else ():
             values = ", ".join(_invented(own, column) for column in own.columns)
             words = (
@@ -243,6 +264,17 @@ class Catalog:
             )
             engine.raw.execute(words)
         return empty
+
+
+_STAND_INS = {type: word for word, type in reversed(KINDS.items())}
+
+
+def _stand_in(type: str) -> str:
+    """Return the type of DuckDB for values of a type that it may not have."""
+    if not type.startswith("decimal"):
+        return _STAND_INS.get(type, "VARCHAR")
+    digits = [int(each) for each in re.findall("[0-9]+", type)]
+    return type if digits and max(digits) == digits[0] <= 38 else "DOUBLE"
 
 
 def _invented(table: Table, column: TableColumn) -> str:
@@ -288,8 +320,11 @@ def catalogued(
     """
     types = [[each.name, each.type] for each in source.columns]
     if types != [list(each) for each in description["types"]]:
-        domain = f"the columns catalogued, {description['types']}"
-        raise DomainError(name, [each for each, _ in types], domain, "Ask the keeper")
+        stated = [list(each) for each in description["types"]]
+        other = [each for each in types if each not in stated]
+        raise DomainError(
+            name, other or types, f"the columns catalogued, {stated}", "Ask the keeper"
+        )
     return replace(
         source,
         name=name,
@@ -329,6 +364,11 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
         for each in found[column]:
             exact(name, each)
     return found
+
+
+def _texts(ends: Any) -> list[str] | None:
+    """Return ends as a catalog stores them; None if they are no list."""
+    return [*map(str, ends)] if isinstance(ends, list | tuple) else None
 
 
 _NAMES = {"int": "integer", "str": "text", "bool": "boolean"}

@@ -62,6 +62,10 @@ class OnDuckDB(Engine):
     labels = True
     types = TYPES | {"timestamp": "TIMESTAMP", "decimal": "DECIMAL(18, 3)"}
 
+    def quotient(self, one: str, two: str) -> str:
+        """As in any engine; DuckDB's NULLIF would write the divisor twice."""
+        return f"({one} / {two})"
+
     @classmethod
     def embedded(cls) -> OnDuckDB:
         """Open a DuckDB in memory, for files and frames."""
@@ -292,13 +296,14 @@ class OnPostgreSQL(Engine):
         return f"({' + '.join(bytes)})"
 
     def as_double(self, column: Value) -> Value:
-        """Return SQL for a decimal column as a double. If no precision is declared, numbers beyond
-        10^16 are clamped and those below 10^-60 become 0.
+        """Return SQL for a decimal column as a double. If no precision is declared, or one beyond
+        the doubles, numbers beyond 10^16 are clamped and those below 10^-60 become 0.
 
         PostgreSQL raises an error when it converts other numbers to double. Its numeric NaN
         compares as larger than every number, here as in its own comparisons.
         """
-        if column.type != "decimal":
+        digits = [int(each) for each in re.findall("[0-9]+", column.type)]
+        if digits and sum(digits) <= 300:
             return self.cast(column, "float64")
         wide = case(
             (f"{column} > {10**16}", str(10**16)),

@@ -264,8 +264,7 @@ def _arithmetic(sign: str) -> Function:
 
 def _divide(engine: Engine, values: Sequence[Value]) -> str:
     """Return SQL for x / y, where x / 0 is NULL."""
-    one, two = map(engine.double_of, values)
-    return _finite(engine, f"({one} / NULLIF({two}, {engine.constant(0.0)}))")
+    return _finite(engine, engine.quotient(*map(engine.double_of, values)))
 
 
 def _remainder(least: int, template: str) -> Function:

@@ -282,10 +282,10 @@ _WORDS = {
     "int8": "tinyint",
     "int16": "smallint",
     "int32": "integer|int",
-    "int64": "bigint|oid",
+    "int64": "bigint",
     "uint8": "utinyint",
     "uint16": "usmallint",
-    "uint32": "uinteger",
+    "uint32": "uinteger|oid",
     "uint64": "ubigint",
     "float32": "float|real",
     "float64": "double|double precision",
@@ -384,6 +384,10 @@ class Engine(ABC):
     def divided(self, whole: str, by: str) -> str:
         """Return SQL for the quotient of two nonnegative integers, rounded down."""
         return f"({whole} // {by})"
+
+    def quotient(self, one: str, two: str) -> str:
+        """Return SQL for the quotient of two floats: NULL, infinite or NaN if the second is 0."""
+        return f"({one} / NULLIF({two}, {self.constant(0.0)}))"
 
     def is_nan(self, number: str) -> str:
         """Return SQL for whether a float is NaN."""

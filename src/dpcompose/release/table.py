@@ -51,6 +51,8 @@ from dpcompose.release.truncation import (
     whole_rows,
 )
 
+MOST_LETTERS = 1_000_000
+"""The largest size of the SQL for the rows of a table: what one statement may ask of an engine for each row."""
 CATALOGUED = "catalog:"
 """The prefix of sources from a catalog, and of the trusted entry with the catalog's version."""
 MOST_STEPS = 50
@@ -82,6 +84,12 @@ class Table(UnitTable):
         # different.
         there = [(each, each.source) for each in self.roots]
         columns = columns_of(data)
+        if not len(data.words) <= MOST_LETTERS:
+            what, reason = (
+                f"so many expressions on {self.name!r}",
+                "engines would take long to read them",
+            )
+            raise UnsupportedError(what, reason, "Use fewer functions")
         return replace(
             self,
             unit=self.unit if unit is None else unit,

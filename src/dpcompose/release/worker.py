@@ -132,6 +132,14 @@ class Worker:
             own.write(account, actor="keeper")
         return tables
 
+    @property
+    def outdated(self) -> bool:
+        """Whether the process has ended, or a table of its database is no longer the one that it opened."""
+        with suppress(RuntimeError):
+            if self._engine == _Checked.name and self._request("outdated"):
+                self.close()
+        return self.process.returncode is not None
+
     def close(self) -> None:
         """End the process."""
         self.process.kill()
@@ -182,6 +190,7 @@ def answer(number: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     raw = _opened(definitions, memory)
     read = _rows if isinstance(raw, DuckDBPyConnection) else _rows_of_postgres
+    at_first = _state(raw, definitions) if read is _rows_of_postgres else None
     pipe.send((True, OnDuckDB.name if read is _rows else _Checked.name))
     while True:
         method, values = pipe.recv()
@@ -189,6 +198,8 @@ def answer(number: int) -> None:
         try:
             if method == "execute":
                 rows = read(raw, *values)
+            elif method == "outdated":
+                rows = _state(raw, definitions) != at_first
             else:
                 raw.register(*values)
             pipe.send((True, rows))
@@ -237,6 +248,17 @@ def _opened(definitions: Mapping[str, Mapping[str, Any]], memory: int) -> Any:
     for words in (f"SET memory_limit = '{memory * 3 // 4}B'", *_LOCKED):
         engine.raw.execute(words)
     return engine.raw
+
+
+def _state(raw: Any, definitions: Mapping[str, Mapping[str, Any]]) -> object:
+    """Return which tables of PostgreSQL bear the names of a catalog, what it states about them, and their columns."""
+    engine, found = OnPostgreSQL(raw), list[object]()
+    for each in definitions.values():
+        name = tuple(each["name"].rsplit(".", 1))
+        table = engine.table(name)
+        (number,) = raw.execute("SELECT to_regclass(%s)::oid", [table.name]).fetchone()
+        found.append((number, engine.relation(name), table.types))
+    return found
 
 
 def _require_plain(source: Table, definitions: Mapping[str, Mapping[str, Any]]) -> None:

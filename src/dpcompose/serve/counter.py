@@ -40,12 +40,14 @@ from dpcompose.errors import (
     EngineError,
     LedgerError,
     ReleaseError,
+    ScopeExistsError,
     StoreError,
     UnsupportedError,
 )
 from dpcompose.ledger import Charge, Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
+from dpcompose.serve.queue import still_admitted
 from dpcompose.serve.request import Answer, Field, exact_delta, line, number, route
 from dpcompose.serve.service import Service
 from dpcompose.serve.shared import Shared
@@ -105,8 +107,13 @@ class Desk:
 
     def start(self) -> None:
         """Start the process that reads the rows."""
-        self.worker = release.Worker(dict(self.catalog.tables), self.memory)
-        self.tables: Mapping[str, Any] = self.worker.tables(self.catalog)
+        worker = release.Worker(dict(self.catalog.tables), self.memory)
+        try:
+            self.tables: Mapping[str, Any] = worker.tables(self.catalog)
+        except DPComposeError:
+            worker.close()
+            raise
+        self.worker = worker
 
     @contextmanager
     def turn(self) -> Generator[str]:
@@ -287,13 +294,26 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
     except DPComposeError:
         if "epsilon" not in own:
             raise
-        return release.Catalog.define(
-            ledger, path, tables, public=own.get("public"), actor=OPERATOR,
-            filter=Budget(own["epsilon"], own.get("delta", 1e-6)),
-        )  # fmt: skip
+        with suppress(ScopeExistsError):  # another server opens it, too
+            return release.Catalog.define(
+                ledger, path, tables, public=own.get("public"), actor=OPERATOR,
+                filter=Budget(own["epsilon"], own.get("delta", 1e-6)),
+            )  # fmt: skip
+        catalog = release.Catalog(ledger, path)
+    remedy = "A scope has one catalog for good; another one needs a scope of its own"
     if {*catalog.tables} != {*tables}:
-        remedy = "A scope has one catalog for good; another one needs a scope of its own"
         raise DomainError(f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy)
+    differing = catalog.differing(tables)
+    target = Account(ledger, scope=path).chain[-1].target
+    if "epsilon" in own and target is not None:
+        amounts = {"epsilon": own["epsilon"], "delta": own.get("delta", 1e-6)}
+        pairs = zip(amounts.items(), target, strict=True)
+        differing += [
+            name for (name, typed), text in pairs if exact(name, typed) != exact(name, text)
+        ]
+    if differing:
+        domain = "what the ledger has of it since the scope was opened"
+        raise DomainError(f"catalog: {path}", ", ".join(differing), domain, remedy)
     return catalog
 
 
@@ -402,7 +422,9 @@ def ask(
     with desk.turn() as reason:
         if reason:
             raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
-        if desk.worker.process.returncode is not None:  # a keeper has opened the tables elsewhere
+        still_admitted()
+        desk.worker.until = monotonic() + desk.limit
+        if desk.worker.outdated:  # or a keeper has opened the tables elsewhere
             desk.start()
         desk.worker.until = monotonic() + desk.limit
         payer, failed = Payer(service, who, desk, said), False

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,6 +36,7 @@ LARGEST_BODY = 65536
 TOO_LARGE = f"a body of at most {LARGEST_BODY} bytes is taken"
 AT_ONCE = 32
 """Requests of one token that are read and worked on at once; charges that form batches are not counted."""
+NO_TOKEN = "a valid token is needed"
 TOO_MANY = "too many requests without a valid token; wait a minute"
 Work = Response | Callable[[], Response]
 """An answer, or the work that gives it and may take long."""
@@ -84,11 +86,21 @@ class Gate:
             if isinstance(found, Response):
                 return found
             queue = self.statements if asks else self.queue
-            return await queue.run(request, f"{who.role}:{who.actor}", self.workers, found)
+            still = partial(self.still, caller) if isinstance(caller, str) else bool
+            return await queue.run(request, f"{who.role}:{who.actor}", self.workers, found, still)
         finally:
             self._asking[token] -= 1
             if not self._asking[token]:
                 del self._asking[token]
+
+    def still(self, token: str) -> None:
+        """Refuse a token that was revoked, or has expired, since its request arrived.
+
+        Raises:
+            HTTPException: 401.
+        """
+        if self.service.people.find(token) is None:
+            raise HTTPException(401, NO_TOKEN)
 
     async def identity_of(self, caller: str, token: str) -> Identity:
         """The identity that a token belongs to, read in a thread; see `identified`."""
@@ -122,7 +134,7 @@ class Gate:
         if identity is None:  # whoever has a token is let in, whatever comes from the same address
             if not self.failures.admits(caller):
                 raise HTTPException(429, TOO_MANY)
-            raise HTTPException(401, "a valid token is needed")
+            raise HTTPException(401, NO_TOKEN)
         if not self.limit.admits(f"{identity.role}:{identity.actor}"):
             raise HTTPException(429, "too many requests; wait a second")
         return identity

@@ -129,10 +129,12 @@ class Stop:
 
     Args:
         waiting: The task that waits for its turn; it is cancelled when the reason is set.
+        admit: Raises if whoever asks is no longer admitted.
         error: The reason; None until there is one.
     """
 
     waiting: asyncio.Task[Any] | None
+    admit: Callable[[], object] = bool
     error: Exception | None = None
 
     async def watch(self, request: Request) -> None:
@@ -154,6 +156,7 @@ class Stop:
         token = _STOP.set(self)
         try:
             heed()
+            self.admit()
             return work()
         finally:
             _STOP.reset(token)
@@ -167,6 +170,13 @@ def heed() -> None:
     stop = _STOP.get()
     if stop is not None and stop.error is not None:
         raise stop.error
+
+
+def still_admitted() -> None:
+    """Raise if whoever asks was revoked meanwhile; work that has waited for another turn calls it."""
+    stop = _STOP.get()
+    if stop is not None:
+        stop.admit()
 
 
 @dataclass
@@ -230,9 +240,17 @@ class Queue:
         self._turns = asyncio.Semaphore(self.running)
 
     async def run(
-        self, request: Request, name: str, workers: Executor, work: Callable[[], Any]
-    ) -> Any:
+        self, request: Request, name: str, workers: Executor, work: Callable[[], Any],
+        admit: Callable[[], object] = bool,
+    ) -> Any:  # fmt: skip
         """Run a job when its turn comes, while the client stays connected; names take turns, so none delays the others.
+
+        Args:
+            request: Which is watched for the client's leaving.
+            name: Whose job it is.
+            workers: Where it is done.
+            work: The job.
+            admit: Raises if whoever asks is no longer admitted; called when the turn has come.
 
         Raises:
             HTTPException: 429 or 503: too many wait, this one waited too long, or its name had its share of work.
@@ -248,7 +266,7 @@ class Queue:
                 429, "your requests took more work than your share; ask again in a minute"
             )
         self._counts[name] += 1
-        stop = Stop(asyncio.current_task())
+        stop = Stop(asyncio.current_task(), admit)
         left = asyncio.create_task(stop.watch(request))
         try:
             async with self._names.setdefault(name, asyncio.Lock()), self._turns:
