@@ -74,7 +74,11 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     if target is None:
         return None
     filter = balance.scope.description["budget"]["filter"]
-    return both_in_epsilon(filter, target, balance.spent, left, before=balance.spent)
+    found = [both_in_epsilon(filter, target, each, left, before=each) for each in balance.front]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    return max(spent for spent, _ in known), min(left for _, left in known)
 
 
 _ABOUT = 1e-5
@@ -120,8 +124,15 @@ def used(balance: Balance) -> Fraction | None:
     from dpcompose.adaptive import from_description
 
     filter = from_description(stated)
-    part = filter.used({name: Fraction(0) for name in filter.limits} | _fractions(balance.spent))
+    part = filter.used(fullest(filter, balance))
     return Fraction(1) if part is None else min(part, Fraction(1))
+
+
+def fullest(filter: Filter, balance: Balance) -> dict[str, Fraction]:
+    """What the person spent of whose budget the least is left."""
+    zero = dict.fromkeys(filter.limits, Fraction(0))
+    spent = [zero | _fractions(each) for each in balance.front]
+    return max(spent, key=lambda each: filter.used(each) or 0) if len(spent) > 1 else spent[0]
 
 
 def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:
