@@ -14,7 +14,7 @@ import argparse
 import itertools
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -27,15 +27,15 @@ from dpcompose.account import Account, exposure, open_partition, open_scope, ope
 from dpcompose.adaptive import Budget, Filter, MenuFilter, known_pure
 from dpcompose.errors import DPComposeError, OverdrawnError
 from dpcompose.ledger import Kind, Ledger
-from dpcompose.ledger import front as rules
+from dpcompose.ledger.front import Front, maximal
 
-SMALL, MIDDLE, LARGE = BlackBox(0.05), BlackBox(0.1), BlackBox(0.2)
+SMALL, MIDDLE, LARGE = BlackBox(0.02), BlackBox(0.05), BlackBox(0.08)
 MENUS = (
-    ((SMALL, MIDDLE), ((8, 0), (6, 1), (4, 2), (2, 3), (0, 4))),
-    ((SMALL, LARGE), ((9, 0), (3, 1), (1, 3))),
-    ((SMALL, MIDDLE, LARGE), ((6, 0, 0), (2, 2, 0), (1, 1, 1), (0, 0, 2))),
+    ((SMALL, MIDDLE), ((16, 0), (12, 2), (8, 4), (4, 6), (0, 8))),
+    ((SMALL, LARGE), ((14, 0), (7, 2), (3, 6))),
+    ((SMALL, MIDDLE, LARGE), ((12, 0, 0), (4, 6, 0), (2, 2, 2), (0, 0, 6))),
 )
-MOST_PERSONS, STEPS = 300, 40
+MOST_PERSONS, STEPS = 300, 60
 ADA: dict[str, Any] = {"actor": "Ada"}
 
 
@@ -43,7 +43,7 @@ ADA: dict[str, Any] = {"actor": "Ada"}
 def filters() -> list[tuple[Filter, tuple[Any, ...]]]:
     """Budgets, and what is asked of them."""
     menus: list[tuple[Filter, tuple[Any, ...]]] = [
-        (MenuFilter(members, epsilon=1, delta=1e-6, states=states), members)
+        (MenuFilter(members, epsilon=1, delta=1e-6, states=states), members)  # type: ignore[arg-type]
         for members, states in MENUS
     ]
     asked = (BlackBox(0.15), BlackBox(0.4), Gaussian(8.0), Gaussian(20.0))
@@ -131,7 +131,7 @@ def grown(seed: int) -> Iterator[str]:
     open_scope(tree.ledger, "w/b", filter=filter, **ADA)
     tree.kinds |= {"w": Kind.FILTER, "w/b": Kind.FILTER}
     for number in range(STEPS):
-        if draw.random() < (0.6 if number < 12 else 0.15):
+        if draw.random() < (0.8 if number < 10 else 0.12):
             _opened(tree, f"n{number}", filter, asked)
             continue
         path = draw.choice([path for path, kind in tree.kinds.items() if kind is Kind.FILTER][1:])
@@ -142,7 +142,9 @@ def grown(seed: int) -> Iterator[str]:
 
 def _opened(tree: Tree, name: str, filter: Filter, asked: tuple[Any, ...]) -> None:
     draw, ledger = tree.draw, tree.ledger
-    parent = draw.choice([path for path in tree.kinds if path != "w" and path.count("/") < 5])
+    open_ones = [path for path in tree.kinds if path != "w" and path.count("/") < 5]
+    parting = [path for path, kind in tree.kinds.items() if kind is Kind.PARTITION]
+    parent = draw.choice([*open_ones, *parting, *parting, "w/b"])
     path, above = f"{parent}/{name}", tree.kinds[parent]
     with suppress(DPComposeError):  # full slots, slots under a menu, a schedule without a budget
         if above is Kind.SLOTS:
@@ -151,7 +153,7 @@ def _opened(tree: Tree, name: str, filter: Filter, asked: tuple[Any, ...]) -> No
         elif draw.random() < 0.5 and above is not Kind.PARTITION:
             open_partition(ledger, path, filter=filter if draw.random() < 0.15 else None, **ADA)
             kind = Kind.PARTITION
-        elif draw.random() < 0.15:
+        elif draw.random() < 0.1:
             open_slots(ledger, path, slots=2, filter=Budget(0.1, 0, only="pure"), **ADA)
             kind = Kind.SLOTS
             tree.spent[path] = [ledger.balance(path).spent.units]
@@ -207,10 +209,9 @@ def _exposed(tree: Tree) -> Iterator[str]:
         yield f"exposure says {spent.epsilon}, and somebody met {float(worst)}"
 
 
-def apart(own: rules.Vector, fronts: Any) -> rules.Front:
+def apart(add: Callable[[Front, Front], Front], fronts: Iterable[Front], own: Front) -> Front:
     """The defect: what was spent in each partition by itself, as if nobody were in two of them."""
-    each = [{name: own[name] + more[name] for name in own} for front in fronts for more in front]
-    return rules.maximal(each or [own], own)
+    return maximal([each for front in fronts for each in add(own, front)] or own, own[0])
 
 
 def main() -> int:
@@ -222,7 +223,7 @@ def main() -> int:
     wrong = {seed: found for seed in seeds if (found := list(grown(seed)))}
     for seed, found in wrong.items():
         print(f"tree {seed}: {found[0]}", flush=True)
-    with patch("dpcompose.ledger.scope.summed", apart):
+    with patch("dpcompose.ledger.scope.reduce", apart):
         caught = [seed for seed in seeds[:200] if list(grown(seed))]
     print(f"{len(seeds)} trees, every person: {len(wrong)} with another decision")
     print(

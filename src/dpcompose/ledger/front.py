@@ -35,10 +35,7 @@ def maximal(vectors: Iterable[Vector], currencies: Iterable[str]) -> Front:
     return tuple([dict(zip(names, row, strict=True)) for row in kept])
 
 
-def summed(own: Vector, fronts: Iterable[Front]) -> Front:
-    """The sums of a vector and of one of each front."""
-    found: Front = (own,)
-    for front in fronts:
-        sums = [{name: one[name] + more[name] for name in own} for one in found for more in front]
-        found = maximal(sums, own)
-    return found
+def summed(one: Front, other: Front) -> Front:
+    """The sums of a vector of each, of the currencies of the first one."""
+    sums = [{name: first[name] + more[name] for name in first} for first in one for more in other]
+    return (sums[0],) if len(sums) == 1 else maximal(sums, sums[0])

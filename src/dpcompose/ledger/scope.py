@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from math import ceil
 from typing import Any, Self, cast
 
@@ -293,6 +293,14 @@ def _short(caps: Mapping[str, int], spent: Mapping[str, int]) -> str | None:
     return None
 
 
+def _is_within(sets: Sequence[Mapping[str, int]], spent: Mapping[str, int]) -> bool:
+    """Whether what was spent is within one of these sets of caps."""
+    for caps in sets:
+        if _short(caps, spent) is None:
+            return True
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class AccountNode:
     """A scope and its balance, as the rules see them.
@@ -323,27 +331,25 @@ class AccountNode:
             parts.pop(child.scope.name, None)
         known: list[Vector] = [largest(front) for front in parts.values()]
         known += [] if child is None else [child.spent]
-        own = {
+        spent = {
             name: units - sum([each[name] for each in known]) for name, units in self.spent.items()
         }
-        return summed(own, parts.values())
+        return reduce(summed, parts.values(), (spent,))
 
-    def moved(self, before: AccountNode, after: AccountNode) -> AccountNode:
-        """The node once a child of it has spent more."""
+    def moved(self, child: AccountNode, rise: Mapping[str, int]) -> AccountNode:
+        """The node once a child has come to spend what it does now, of each amount so much more than before."""
+        parts: dict[str, Front] = {}
         if self.scope.kind is Kind.PARTITION:
-            spent = {name: max(units, after.spent[name]) for name, units in self.spent.items()}
-            name, met = "", (*self.front, *after.front) if self.scope.has_fronts else ()
+            spent = {name: max(units, child.spent[name]) for name, units in self.spent.items()}
+            if self.scope.has_fronts:
+                front = maximal((*self.front, *child.front), spent)
+                parts = {"": front} if len(front) > 1 else {}
         else:
-            spent = {
-                name: units + after.spent[name] - before.spent[name]
-                for name, units in self.spent.items()
-            }
-            name, met = before.scope.name, after.front
-        parts = self.parts
-        if len(met) > 1 or name in parts:
-            front = maximal(met, spent)
-            parts = {key: each for key, each in parts.items() if key != name}
-            parts |= {name: front} if len(front) > 1 else {}
+            spent = {name: units + rise[name] for name, units in self.spent.items()}
+            if self.parts or child.parts:
+                front, own = maximal(child.front, spent), child.scope.name
+                parts = {name: each for name, each in self.parts.items() if name != own}
+                parts |= {own: front} if len(front) > 1 else {}
         return AccountNode(self.scope, spent, self.taken, self.closed, parts)
 
     def at(self, time: str) -> AccountNode:
@@ -487,14 +493,26 @@ def spend(chain: Sequence[AccountNode], cost: Mapping[str, int]) -> tuple[Accoun
     """
     own = chain[-1]
     spent = {name: units + cost[name] for name, units in own.spent.items()}
-    moved = [(own, AccountNode(own.scope, spent, own.taken, own.closed, own.parts))]
+    child = AccountNode(own.scope, spent, own.taken, own.closed, own.parts)
+    moved = [(own, child)]
+    rise = dict(cost)
     for node in chain[-2::-1]:
         if node.scope.kind is Kind.SLOTS:
             break
-        moved.append((node, node.moved(*moved[-1])))
+        child = node.moved(child, rise)
+        moved.append((node, child))
+        if node.scope.kind is Kind.PARTITION:
+            before, most = node.spent, child.spent
+            rise = {name: most[name] - before[name] for name in before}
     for before, after in reversed(moved):
         _require_room(before, after, cost)
-    return tuple([after for before, after in moved if after != before])
+    return tuple(
+        [
+            after
+            for before, after in moved
+            if after.spent != before.spent or after.parts != before.parts
+        ]
+    )
 
 
 def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, int]) -> None:
@@ -503,7 +521,10 @@ def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, in
         return
     name, earlier = _short(caps, spent), before.spent
     if name is None:
-        wrong = [each for each in after.front if scope.alternatives and not scope.within(each)]
+        sets = scope.alternatives
+        if not sets or (not after.parts and _is_within(sets, spent)):
+            return
+        wrong = [each for each in after.front if not _is_within(sets, each)]
         if not wrong:
             return
         if before.parts or after.parts:  # those who meet this charge have spent so much before it
@@ -530,8 +551,7 @@ def met_by(chain: Sequence[AccountNode]) -> list[tuple[AccountNode, Met]]:
         if below is not None and node.scope.kind is Kind.PARTITION:
             has_fronts = has_fronts and node.scope.has_fronts
         elif below is not None:
-            others = node.beside(below)
-            front = summed(dict.fromkeys(node.spent, 0), [others, front])
+            front = summed(node.beside(below), front)
         vectors = front if has_fronts else [largest(front)]
         found.append(
             (
