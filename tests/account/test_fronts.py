@@ -15,6 +15,7 @@ from dpcompose.errors import OverdrawnError
 from dpcompose.ledger import Kind, Ledger
 from dpcompose.ledger.front import MOST_VECTORS, maximal
 
+
 @pytest.fixture
 def ledger() -> Ledger:
     return Ledger.open("memory:")

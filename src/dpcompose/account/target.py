@@ -129,7 +129,7 @@ def used(balance: Balance) -> Fraction | None:
 
 
 def fullest(filter: Filter, balance: Balance) -> dict[str, Fraction]:
-    """What the person spent of whose budget the least is left."""
+    """The amounts that the person spent of whose budget the least is left."""
     zero = dict.fromkeys(filter.limits, Fraction(0))
     spent = [zero | _fractions(each) for each in balance.front]
     return max(spent, key=lambda each: filter.used(each) or 0) if len(spent) > 1 else spent[0]

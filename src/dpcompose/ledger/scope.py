@@ -321,7 +321,7 @@ class AccountNode:
 
     @property
     def front(self) -> Front:
-        """What people in it may have spent, at most; `spent` is the largest of each amount."""
+        """The most that people in it may have spent; `spent` is the largest of each amount."""
         return self.beside(None) if self.parts else (self.spent,)
 
     def beside(self, child: AccountNode | None) -> Front:
@@ -409,7 +409,7 @@ class Balance(Card):
 
     @property
     def front(self) -> tuple[Amounts, ...]:
-        """What people in it may have spent, at most: nobody spent more of everything than one of these."""
+        """The most that people in it may have spent: nobody spent more of everything than one of these."""
         return tuple(map(Amounts, self.node.front)) if self.node.parts else (self.spent,)
 
     @staticmethod
@@ -495,15 +495,14 @@ def spend(chain: Sequence[AccountNode], cost: Mapping[str, int]) -> tuple[Accoun
     spent = {name: units + cost[name] for name, units in own.spent.items()}
     child = AccountNode(own.scope, spent, own.taken, own.closed, own.parts)
     moved = [(own, child)]
-    rise = dict(cost)
+    rise = cost
     for node in chain[-2::-1]:
         if node.scope.kind is Kind.SLOTS:
             break
         child = node.moved(child, rise)
         moved.append((node, child))
         if node.scope.kind is Kind.PARTITION:
-            before, most = node.spent, child.spent
-            rise = {name: most[name] - before[name] for name in before}
+            rise = _rise(node.spent, child.spent)
     for before, after in reversed(moved):
         _require_room(before, after, cost)
     return tuple(
@@ -513,6 +512,10 @@ def spend(chain: Sequence[AccountNode], cost: Mapping[str, int]) -> tuple[Accoun
             if after.spent != before.spent or after.parts != before.parts
         ]
     )
+
+
+def _rise(before: Vector, after: Vector) -> Vector:
+    return {name: after[name] - units for name, units in before.items()}
 
 
 def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, int]) -> None:

@@ -228,7 +228,7 @@ def _units(text: Any) -> dict[str, int]:
 
 
 def _spent(text: Any) -> tuple[dict[str, int], dict[str, Front]]:
-    """What was spent, and the fronts of the children that have several vectors."""
+    """The amounts spent, and the fronts of the children that have several vectors."""
     if not isinstance(text, str):
         raise TypeError(text)
     found: Any = json.loads(text)

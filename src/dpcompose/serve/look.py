@@ -59,7 +59,7 @@ def used(scope: Scope, units: Mapping[str, int]) -> Fraction | None:
 
 
 def fullest(balance: Balance) -> dict[str, int]:
-    """What the person spent of whose budget the least is left."""
+    """The amounts that the person spent of whose budget the least is left."""
     spent = max(balance.front, key=lambda each: used(balance.scope, each.units) or 0)
     return dict(spent.units)
 
