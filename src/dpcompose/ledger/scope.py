@@ -293,14 +293,6 @@ def _short(caps: Mapping[str, int], spent: Mapping[str, int]) -> str | None:
     return None
 
 
-def _is_within(sets: Sequence[Mapping[str, int]], spent: Mapping[str, int]) -> bool:
-    """Whether what was spent is within one of these sets of caps."""
-    for caps in sets:
-        if _short(caps, spent) is None:
-            return True
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class AccountNode:
     """A scope and its balance, as the rules see them.
@@ -524,10 +516,12 @@ def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, in
         return
     name, earlier = _short(caps, spent), before.spent
     if name is None:
-        sets = scope.alternatives
-        if not sets or (not after.parts and _is_within(sets, spent)):
+        if not scope.alternatives:
             return
-        wrong = [each for each in after.front if not _is_within(sets, each)]
+        for each in () if after.parts else scope.alternatives:
+            if _short(each, spent) is None:
+                return
+        wrong = [each for each in after.front if not scope.within(each)]
         if not wrong:
             return
         if before.parts or after.parts:  # those who meet this charge have spent so much before it
