@@ -407,7 +407,7 @@ class Balance(Card):
     @staticmethod
     def met_by(chain: Sequence[Balance]) -> list[Met]:
         """For each scope, the last first, what those in the last may have spent, with the caps that hold of it."""
-        return [met for _, met in met_by([each.node for each in chain])]
+        return met_by([each.node for each in chain])
 
     @property
     def in_words(self) -> str:
@@ -535,12 +535,12 @@ def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, in
 Met = list[tuple[Vector, list[Vector]]]
 
 
-def met_by(chain: Sequence[AccountNode]) -> list[tuple[AccountNode, Met]]:
+def met_by(chain: Sequence[AccountNode]) -> list[Met]:
     """For each scope, the last of `chain` first, what those in the last one may have spent, and the caps that hold of it.
 
     A charge of the last one is added to each of these vectors, and must leave it within one of its sets of caps.
     """
-    found: list[tuple[AccountNode, Met]] = []
+    found: list[Met] = []
     front, has_fronts = chain[-1].front, True
     for node, below in zip(chain[::-1], [None, *chain[:0:-1]], strict=True):
         if below is not None and node.scope.kind is Kind.SLOTS:
@@ -549,13 +549,10 @@ def met_by(chain: Sequence[AccountNode]) -> list[tuple[AccountNode, Met]]:
             has_fronts = has_fronts and node.scope.has_fronts
         elif below is not None:
             front = summed(node.beside(below), front)
-        vectors = front if has_fronts else [largest(front)]
-        found.append(
-            (
-                node,
-                [(each, node.scope.within(each if has_fronts else node.spent)) for each in vectors],
-            )
-        )
+        if has_fronts:
+            found.append([(each, node.scope.within(each)) for each in front])
+        else:  # the largest of each amount must stay within the same limits
+            found.append([(largest(front), node.scope.within(node.spent))])
     return found
 
 
@@ -565,7 +562,7 @@ def available(chain: Sequence[AccountNode]) -> dict[str, int]:
     Each currency by itself, all caps of the chain heeded; a currency that nothing caps is left out.
     """
     room: dict[str, int] = {}
-    for node, met in met_by(chain):
+    for node, met in zip(chain[::-1], met_by(chain), strict=False):
         if node.scope.kind is not Kind.SLOTS:
             for vector, sets in met:
                 own = node.scope.room(vector, sets)
