@@ -424,7 +424,7 @@ def _merged(values: Iterable[Met | None], merge: Merge[Met]) -> Met | None:
 def _met(
     trees: Sequence[Tree], own: Callable[[Tree], Met | None], both: Merge[Met], either: Merge[Met]
 ) -> Met | None:
-    """The merger of what a person met in these trees: of each scope its own and all below it, of a partition what either child has."""
+    """All that a person met in these trees: of a scope its own and all below it, of a partition what either child has."""
 
     def met(tree: Tree) -> Met | None:
         below = [met(child) for child in tree.children]
