@@ -588,6 +588,17 @@ def test_a_bare_cost_with_a_delta_is_refused_inside_a_partition(ledger: Ledger) 
     refuse_unknown(ledger, "world", delta="1e-9")
 
 
+def test_a_bare_cost_in_averages_is_refused_inside_a_partition(ledger: Ledger) -> None:
+    open_scope(ledger, "world", epsilon=1, delta=1e-6, **ADA)
+    open_partition(ledger, "world/wards", **ADA)
+    open_scope(ledger, "world/wards/north", filter=None, **ADA)
+    for name in ledger.balance("world").spent.keys() - {"epsilon"}:
+        with pytest.raises(UnsupportedError, match=f"bare cost with a {name} "):
+            refuse_unknown(ledger, "world/wards/north", cost={"epsilon": "0.1", name: "1e-9"})
+        refuse_unknown(ledger, "world", cost={name: "1e-9"})
+    refuse_unknown(ledger, "world/wards/north", cost={"epsilon": "0.1", "delta": "0"})
+
+
 def test_many_scopes_are_opened_alike_in_one_call(ledger: Ledger) -> None:
     open_scope(ledger, "world", epsilon=2, actor="Grace")
     paths = [f"world/city{city}{street}" for city in range(3) for street in ("", "/a", "/b")]

@@ -298,6 +298,24 @@ def test_more_rows_than_a_statement_holds_are_written(url: str) -> None:
     assert found == (40_000, sum(range(40_000)), -sum(range(40_000)))
 
 
+def test_fronts_of_partitions_are_stored(url: str) -> None:
+    sets = [{"a": "4", "b": "0"}, {"a": "0", "b": "4"}]
+    with Ledger.open(url) as ledger:
+        budget = {"budget": {"alternatives": sets}}
+        ledger.scope("w", caps={"a": 4, "b": 4}, description=budget, actor="Ada")
+        fronts = {"budget": {"fronts": True}}
+        ledger.scope("w/wards", kind="partition", description=fronts, actor="Ada")
+        for number, name in enumerate(("north", "south")):
+            ledger.scope(f"w/wards/{name}", actor="Ada")
+            cost = {"a": 4 - 4 * number, "b": 3 * number}
+            ledger.charge(f"w/wards/{name}", cost=cost, actor="Ada", key=name)
+    with Ledger.open(url) as ledger:
+        assert ledger.available("w/wards/south").texts() == {"a": "0", "b": "1"}
+        with pytest.raises(OverdrawnError):
+            ledger.charge("w/wards/north", cost={"a": 0, "b": 1}, actor="Ada", key="too much")
+        assert ledger.verify().entries == 7
+
+
 def test_an_open_client_stops_at_a_newer_schema(ledger: Ledger, url: str) -> None:
     _charge(ledger, "1")
     _execute(url, "INSERT INTO migration VALUES (99, 'from the future')")

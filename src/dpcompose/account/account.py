@@ -17,7 +17,7 @@ from dpcompose.account.scope import (
     as_mapping,
     chain,
 )
-from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact
+from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact, fullest
 from dpcompose.adaptive import Budget, known_pure, times_within
 from dpcompose.errors import (
     DomainError,
@@ -35,13 +35,13 @@ from dpcompose.guarantee import Priced
 from dpcompose.ledger import (
     Amount,
     Amounts,
+    Balance,
     Charge,
     Kind,
     Ledger,
     Receipt,
     Scope,
     description_text,
-    is_at_or_below,
     paths_down_to,
 )
 from dpcompose.mechanisms import BlackBox, Composable, serialize
@@ -263,21 +263,10 @@ class Account(Listed):
             if any(moment.balance(path).closed for path in paths_down_to(self.scope)):
                 return 0
             chain = [moment.upcoming(each.path) for each in self.chain]
-        most, child, passed = MOST_CHARGES, chain[-1], dict.fromkeys(units, 0)
-        for balance in chain[::-1]:
-            spent = balance.spent.units
-            if balance.scope.kind is Kind.PARTITION and balance is not chain[-1]:
-                # Only what exceeds its largest child goes up.
-                passed |= {
-                    name: passed[name] + amount - child.spent.units[name]
-                    for name, amount in spent.items()
-                }
-            if balance.scope.caps:
-                counted = {name: amount - passed[name] for name, amount in spent.items()}
-                sets = balance.scope.within(spent)
-                most = min(most, times_within(sets, counted, units, most_free=MOST_CHARGES))
-            child = balance
-        return most
+        met = [each for each in Balance.met_by(chain) for each in each]
+        return min(
+            [times_within(sets, spent, units, most_free=MOST_CHARGES) for spent, sets in met]
+        )
 
     def _in_lines(self) -> tuple[str, list[str]]:
         """The budgets of the chain, and how much of them is spent."""
@@ -489,34 +478,7 @@ def refusal_in_words(
             words += "" if percent else f" ({amounts})"
     short = "" if refusal.scope == path else f"; {refusal.scope} is short"
     budgeted = "" if budget is None else f". The budget of {budget.path} is {budget.in_words}"
-    parting = _parting(ledger, refusal.scope, path, cost)
-    remedy = (
-        f"the children of {parting} spent in different ways, and the largest of each amount counts above them: ask of"
-        " each what the others were asked, or open a budget of one theorem above them, such as only='zcdp'"
-        if parting
-        else "ask for less"
-    )
-    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; {remedy}")
-
-
-def _parting(ledger: Ledger, short: str, path: str, cost: Mapping[str, Amount]) -> str | None:
-    """The partition below a short budget of several theorems where another child spent more, and less, than this charge.
-
-    Each child alone may be within one of the theorems, and the largest of each amount, which is what the ledger keeps,
-    within none. "This child alone is within" would be unsound: a person may be in two partitions.
-    """
-    paths = [each for each in paths_down_to(path) if is_at_or_below(each, short)]
-    with ledger.moment() as moment:
-        if not moment.balance(short).scope.alternatives:
-            return None
-        for above, child in zip(paths[-2::-1], paths[:0:-1], strict=True):
-            partition = moment.balance(above)
-            if partition.scope.kind is Kind.PARTITION:
-                own, most = moment.balance(child).spent, partition.spent
-                after = {name: own[name] + cost[name] for name in most}
-                differ = {after[name] > most[name] for name in most if after[name] != most[name]}
-                return above if len(differ) > 1 else None
-    return None
+    return refusal.reworded(f"{path}: {words}{short}{budgeted}. Nothing was spent; ask for less")
 
 
 def charge_in_percent(
@@ -538,7 +500,7 @@ def charge_in_percent(
     if filter is None:
         return None
     price = {name: amount.fraction for name, amount in cost.items()}
-    spent = {name: amount.fraction for name, amount in balance.spent.items()}
+    spent = fullest(filter, balance)
     if not charged:
         return filter.in_percent(spent, price)
     before = {name: max(amount - price.get(name, 0), Fraction(0)) for name, amount in spent.items()}

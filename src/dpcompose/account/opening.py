@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -31,7 +32,7 @@ from dpcompose.adaptive import (
     from_description,
 )
 from dpcompose.composition import Composable
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, UnknownScopeError, UnsupportedError
 from dpcompose.ledger import Amount, Kind, Ledger, Scope, scope_paths
 from dpcompose.mechanisms import parse, serialize
 from dpcompose.values import Adjacency, AdjacencyName, rounded_down
@@ -162,10 +163,10 @@ def open_partition(
     actor: str,
     key: str | None = None,
 ) -> Scope:
-    """Open a scope whose children hold disjoint people: only the largest of them counts above, of each amount by itself.
+    """Open a scope whose children hold disjoint people: the budgets above count what one person may have met.
 
-    Below a budget of several theorems, children that spend in different ways (one within the limit of rho, another within
-    that of the pure epsilons) may together be within none; the refusal then says so.
+    That is what is spent in one child of it, and in one of each other partition below the same budget: a charge is
+    granted where every such sum is within. More than 64 sums, none below another, count as the largest of each amount.
 
     Sound where each unit of privacy, with all its rows, is in one child for good, the names of the children are public,
     and every charge on a child reads only that child's people. Replacing a record changes two children: refused.
@@ -201,9 +202,19 @@ def open_partition(
     filter = _filter_of(filter, None, None, adjacency)
     require_same_adjacency(ledger, path, adjacency)
     stated = _stated(filter, described(filter, adjacency, None, (), note))
+    if _has_fronts(ledger, path, filter):
+        stated["description"]["budget"]["fronts"] = True
     return ledger.scope(
         path, kind=Kind.PARTITION, renew=renew, actor=actor, key=key, **as_opened(ledger, path, stated)
     )  # fmt: skip
+
+
+def _has_fronts(ledger: Ledger, path: str, filter: Filter | None) -> bool:
+    """Whether a budget at a partition or above has alternatives; of one that exists, whether it was opened so."""
+    with suppress(UnknownScopeError):
+        return ledger.balance(path).scope.has_fronts
+    above = [each.filter for each in budgets_above(ledger, path)]
+    return any(each is not None and stated_alternatives(each) for each in (*above, filter))
 
 
 def _filter_of(

@@ -54,18 +54,39 @@ def exact_text(name: str, value: NumericLiteral) -> Decimal:
     return Decimal(str(Amount.of(value, name=name))).normalize()
 
 
-def refuse_unknown(ledger: Ledger, path: str, *, delta: NumericLiteral) -> None:
-    """Refuse a bare cost with a delta inside a partition: that it was a one-shot mechanism is not known.
+_AVERAGES = ("delta", "rho", "mu squared", "renyi:")
+"""How the names of currencies begin that are averages over answers."""
+
+
+def refuse_unknown(
+    ledger: Ledger,
+    path: str,
+    *,
+    delta: NumericLiteral = 0,
+    cost: Mapping[str, NumericLiteral] | None = None,
+) -> None:
+    """Refuse a bare cost in averages inside a partition: that it was a one-shot mechanism is not known.
+
+    Args:
+        ledger: Where.
+        path: The scope that is charged.
+        delta: The amount of delta.
+        cost: The amounts by currency, if there are others.
 
     Raises:
-        UnsupportedError: If it has a delta, and a scope on the way to it is a partition.
+        UnsupportedError: If it has a delta, a rho or a divergence, and a scope on the way to it is a partition.
     """
     above = [ledger.balance(each).scope for each in paths_down_to(path)]
-    if exact("delta", delta) > 0 and any(scope.kind is Kind.PARTITION for scope in above):
-        reason = "it does not say what runs, and in a partition a delta holds for one-shot mechanisms alone"
-        raise UnsupportedError(
-            f"a bare cost with a delta at {path!r}", reason, "Charge a mechanism, or a plan file"
-        )
+    if not any(scope.kind is Kind.PARTITION for scope in above):
+        return
+    for name, amount in {"delta": delta, **(cost or {})}.items():
+        if name.startswith(_AVERAGES) and exact(name, amount) > 0:
+            reason = f"it does not say what runs, and in a partition a {name} holds for one-shot mechanisms alone"
+            raise UnsupportedError(
+                f"a bare cost with a {name} at {path!r}",
+                reason,
+                "Charge a mechanism, or a plan file",
+            )
 
 
 def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
@@ -74,7 +95,11 @@ def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[fl
     if target is None:
         return None
     filter = balance.scope.description["budget"]["filter"]
-    return both_in_epsilon(filter, target, balance.spent, left, before=balance.spent)
+    found = [both_in_epsilon(filter, target, each, left, before=each) for each in balance.front]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    return max(spent for spent, _ in known), min(left for _, left in known)
 
 
 _ABOUT = 1e-5
@@ -120,8 +145,15 @@ def used(balance: Balance) -> Fraction | None:
     from dpcompose.adaptive import from_description
 
     filter = from_description(stated)
-    part = filter.used({name: Fraction(0) for name in filter.limits} | _fractions(balance.spent))
+    part = filter.used(fullest(filter, balance))
     return Fraction(1) if part is None else min(part, Fraction(1))
+
+
+def fullest(filter: Filter, balance: Balance) -> dict[str, Fraction]:
+    """The amounts that the person spent of whose budget the least is left."""
+    zero = dict.fromkeys(filter.limits, Fraction(0))
+    spent = [zero | _fractions(each) for each in balance.front]
+    return max(spent, key=lambda each: filter.used(each) or 0) if len(spent) > 1 else spent[0]
 
 
 def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from dpcompose.account.account import chain_cost
@@ -397,7 +398,7 @@ def spending(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
     if len(adjacencies) > 1:
         return unavailable("the charges are priced under different adjacencies")
     charged = standing(trees)
-    pure = _largest_pure(trees, charged)
+    pure = _met(trees, lambda tree: _pure(tree, charged), operator.add, max)
     if pure is not None:
         return ExposureStatement(
             rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum"
@@ -408,25 +409,40 @@ def spending(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
     return _odometers(trees, charged)
 
 
+Met = TypeVar("Met")
+Merge = Callable[[Met, Met], Met | None]
+
+
+def _merged(values: Iterable[Met | None], merge: Merge[Met]) -> Met | None:
+    """All of these merged, one after the other; None if one of them, or a merger, is None."""
+    found, *others = values
+    for each in others:
+        found = None if found is None or each is None else merge(found, each)
+    return found
+
+
+def _met(
+    trees: Sequence[Tree], own: Callable[[Tree], Met | None], both: Merge[Met], either: Merge[Met]
+) -> Met | None:
+    """All that a person met in these trees: of a scope its own and all below it, of a partition what either child has."""
+
+    def met(tree: Tree) -> Met | None:
+        below = [met(child) for child in tree.children]
+        if tree.parts_people and below:
+            return _merged(below, either)
+        return _merged([own(tree), *below], both)
+
+    return _merged(map(met, trees), both)
+
+
 # Pure charges
 
 
-def _largest_pure(trees: Sequence[Tree], charged: Charged) -> Fraction | None:
-    sums = [_pure(tree, charged) for tree in trees]
-    known = [each for each in sums if each is not None]
-    return sum(known, Fraction(0)) if len(known) == len(sums) else None
-
-
 def _pure(tree: Tree, charged: Charged) -> Fraction | None:
-    """The sum of the epsilons, of a partition the largest child's; None if a charge is not pure."""
-    own = [charged[entry.hash].pure for entry in tree.charges]
-    below = [_pure(child, charged) for child in tree.children]
-    known = [each for each in (*own, *below) if each is not None]
-    if len(known) < len(own) + len(below):
-        return None
-    if tree.parts_people:
-        return max(known, default=Fraction(0))
-    return sum(known, Fraction(0))
+    """The sum of the epsilons of a scope itself; None if a charge is not pure."""
+    found = [charged[entry.hash].pure for entry in tree.charges]
+    known = [each for each in found if each is not None]
+    return sum(known, Fraction(0)) if len(known) == len(found) else None
 
 
 # Committed schedules
@@ -446,7 +462,7 @@ def _committed(
         return None
     if any(node.budget.scope.opened > charged[0].first for node in scheduled):
         return None
-    alternatives = _joined([_scheduled(tree) for tree in trees])
+    alternatives = _met(trees, _own_schedule, _joined, _listed)
     if alternatives is None:
         return None
 
@@ -474,21 +490,10 @@ Alternative = tuple[Composition, Composition]
 """The charges so far, and the whole schedules."""
 
 
-def _scheduled(tree: Tree) -> list[Alternative] | None:
-    """The compositions that a person may have met; None if a charge was not on a schedule."""
-    own = _own_schedule(tree)
-    below = [_scheduled(child) for child in tree.children]
-    if own is None:
-        return None
-    if tree.parts_people and below:
-        known = [each for each in below if each is not None]
-        return [choice for each in known for choice in each] if len(known) == len(below) else None
-    return _joined([[own], *below])
-
-
-def _own_schedule(tree: Tree) -> Alternative | None:
+def _own_schedule(tree: Tree) -> list[Alternative] | None:
+    """The composition of a scope itself; None if a charge was not on a schedule."""
     if not tree.charges and not tree.budget.schedule:
-        return compose(), compose()
+        return [(compose(), compose())]
     texts = [entry.description.get("mechanism") for entry in tree.charges]
     if any(
         text is None or text != tree.budget.scope.committed(position)
@@ -499,17 +504,19 @@ def _own_schedule(tree: Tree) -> Alternative | None:
     whole = compose(
         *[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)]
     )
-    return done, whole
+    return [(done, whole)]
 
 
-def _joined(parts: Sequence[list[Alternative] | None]) -> list[Alternative] | None:
-    """Every choice of one alternative from each part, composed; None if a part has none, or there are too many."""
-    found: list[Alternative] = [(compose(), compose())]
-    for part in parts:
-        if part is None or len(found) * len(part) > MOST_ALTERNATIVES:
-            return None
-        found = [(done + more, whole + all) for done, whole in found for more, all in part]
-    return found
+def _joined(one: list[Alternative], other: list[Alternative]) -> list[Alternative] | None:
+    """Every choice of one alternative from each, composed; None if there are too many."""
+    if len(one) * len(other) > MOST_ALTERNATIVES:
+        return None
+    return [(done + more, whole + all) for done, whole in one for more, all in other]
+
+
+def _listed(one: list[Alternative], other: list[Alternative]) -> list[Alternative] | None:
+    """The alternatives of both; None if there are too many."""
+    return None if len(one) + len(other) > MOST_ALTERNATIVES else one + other
 
 
 # Odometers
@@ -524,21 +531,25 @@ class _Covered:
 
 
 def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
-    covered: dict[str, tuple[Odometer, Mileage]] = {}
-    rest = Fraction(0)
+    own: dict[str, _Covered] = {}
     for tree in trees:
         for node in tree.all():
             if node.charges and node.odometer is not None and node.odometer[2] > tree.first:
                 return unavailable(
                     f"the odometer of {node.odometer[0]!r} was fixed after the first answer, and {NATURAL}"
                 )
-        found = _covered(tree, charged)
-        if isinstance(found, str):
-            return unavailable(found)
-        covered |= found.mileage
-        rest += found.uncovered
-    total, failure = rounded_up(rest), 0.0
-    for path, (odometer, mileage) in covered.items():
+        for node in tree.all():
+            cover = _own_cover(node, charged)
+            if cover is None:
+                return unavailable(
+                    f"no odometer was fixed for the charges of {node.budget.path!r}, and {NATURAL}"
+                )
+            own[node.budget.path] = cover
+    either = partial(_covered, mileage=_largest, rest=max)
+    found = _met(trees, lambda tree: own[tree.budget.path], _covered, either)
+    assert found is not None, "every scope is covered"
+    total, failure = rounded_up(found.uncovered), 0.0
+    for path, (odometer, mileage) in found.mileage.items():
         if not mileage.failure <= Fraction(odometer.mechanism_delta):
             return unavailable(
                 f"the odometer of {path!r} kept {odometer.mechanism_delta!r} for deltas; more was charged"
@@ -552,32 +563,14 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
         total,
         "odometer",
         "a bound on the realized loss at all times at once, but with the stated probability, fixed at each odometer's"
-        f" opening; not an (epsilon, delta) guarantee{BETWEEN if len(covered) > 1 < len(trees) else ''}",
-        "; ".join(sorted({odometer.boundary.kind for odometer, _ in covered.values()})),
+        f" opening; not an (epsilon, delta) guarantee{BETWEEN if len(found.mileage) > 1 < len(trees) else ''}",
+        "; ".join(sorted({odometer.boundary.kind for odometer, _ in found.mileage.values()})),
         min(failure, 1.0),
     )
 
 
-def _covered(tree: Tree, charged: Charged) -> _Covered | str:
-    known: list[_Covered] = []
-    for part in (_own_cover(tree, charged), *(_covered(child, charged) for child in tree.children)):
-        if isinstance(part, str):
-            return part
-        known.append(part)
-    merge = _largest if tree.parts_people else operator.add
-    merged: dict[str, tuple[Odometer, Mileage]] = {}
-    for part in known:
-        for path, (odometer, mileage) in part.mileage.items():
-            merged[path] = (
-                odometer,
-                merge(merged[path][1], mileage) if path in merged else mileage,
-            )
-    rests = [part.uncovered for part in known]
-    return _Covered(merged, max(rests) if tree.parts_people else sum(rests, Fraction(0)))
-
-
-def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
-    """The charges of a scope itself: under its odometer, or, if they are pure, by themselves."""
+def _own_cover(tree: Tree, charged: Charged) -> _Covered | None:
+    """The charges of a scope itself: under its odometer, or, if they are pure, by themselves; None if it has neither."""
     total, rest = Mileage(), Fraction(0)
     for entry in tree.charges:
         paid = [rounded_down(entry.cost["delta"].fraction)] if "delta" in entry.cost else []
@@ -588,10 +581,24 @@ def _own_cover(tree: Tree, charged: Charged) -> _Covered | str:
         elif (pure := stands.pure) is not None:
             rest += pure
         else:
-            return f"no odometer was fixed for the charges of {tree.budget.path!r}, and {NATURAL}"
+            return None
     return _Covered(
         {} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest
     )
+
+
+def _covered(
+    one: _Covered,
+    other: _Covered,
+    *,
+    mileage: Callable[[Mileage, Mileage], Mileage] = operator.add,
+    rest: Callable[[Fraction, Fraction], Fraction] = operator.add,
+) -> _Covered:
+    """The cover of both, by how mileages and epsilons that are not covered are merged."""
+    found = dict(one.mileage)
+    for path, (odometer, more) in other.mileage.items():
+        found[path] = odometer, mileage(found[path][1], more) if path in found else more
+    return _Covered(found, rest(one.uncovered, other.uncovered))
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:

@@ -203,7 +203,7 @@ def _charged(
         if delta_charged.units or any("budget" in each.description for each in chain):
             from dpcompose.account import Account, as_promise, refuse_unknown
 
-            refuse_unknown(ledger, path, delta=amounts.get("delta", 0))
+            refuse_unknown(ledger, path, cost=amounts)
             promise = as_promise(ledger, path, amounts)
             if promise is not None:
                 stderr("dpcompose: priced as a promise; a plan that names the mechanism costs less")

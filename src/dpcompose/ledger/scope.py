@@ -6,11 +6,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from math import ceil
 from typing import Any, Self, cast
 
@@ -22,6 +22,7 @@ from dpcompose.errors import (
     few_digits,
 )
 from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose.ledger.front import Front, Vector, largest, maximal, summed
 from dpcompose.pictured import Card
 
 _CALENDAR: Mapping[str, tuple[int, int]] = {
@@ -162,7 +163,7 @@ class Kind(StrEnum):
     SLOTS = "slots"
     """A fixed number of children with the same fixed caps; what they spend stops here."""
     PARTITION = "partition"
-    """Children hold disjoint people: the largest child counts, and only a rise of it goes up."""
+    """Children hold disjoint people: what goes up is what a person in one of them may have spent, at most."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,11 @@ class Scope:
     def parent(self) -> str | None:
         """The path of the scope above it; None at the top."""
         return self.path.rpartition("/")[0] or None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
 
     @property
     def description(self) -> dict[str, Any]:
@@ -243,16 +249,21 @@ class Scope:
         except (DomainError, TypeError):
             return _NEVER
 
+    @cached_property
+    def has_fronts(self) -> bool:
+        """Whether a partition tells apart those in different children; without, the largest of each amount counts."""
+        return self.kind is Kind.PARTITION and self._budget.get("fronts") is True
+
     def within(self, spent: Mapping[str, int]) -> list[Mapping[str, int]]:
         """Its alternatives that hold of a balance, or its own caps if there are none."""
         return [
             caps for caps in self.alternatives or (self.caps.units,) if _short(caps, spent) is None
         ]
 
-    def room(self, spent: Mapping[str, int]) -> dict[str, int]:
-        """The most that a charge of each currency by itself could still ask here."""
+    def room(self, spent: Mapping[str, int], sets: Sequence[Mapping[str, int]]) -> dict[str, int]:
+        """The most that a charge of each currency by itself could still ask within one of these sets of caps."""
         most = dict.fromkeys(self.caps.units, 0)
-        for caps in self.within(spent):
+        for caps in sets:
             left = {
                 name: min(cap, self.caps.units[name]) - spent[name] for name, cap in caps.items()
             }
@@ -291,19 +302,54 @@ class AccountNode:
         spent: Integers of 1e-40 by currency, for every currency capped in it or above it up to the next slots.
         taken: How many of its slots are taken, or rounds of its schedule; or the number of the period, if it renews.
         closed: Whether it was closed itself.
+        parts: The fronts of the children that have several vectors, by name; of a partition its own, without a name.
     """
 
     scope: Scope
     spent: Mapping[str, int]
     taken: int = 0
     closed: bool = False
+    parts: Mapping[str, Front] = field(default_factory=dict[str, Front])
+
+    @property
+    def front(self) -> Front:
+        """The most that people in it may have spent; `spent` is the largest of each amount."""
+        return self.beside(None) if self.parts else (self.spent,)
+
+    def beside(self, child: AccountNode | None) -> Front:
+        """The same, without what they spent in one of its children."""
+        parts = dict(self.parts)
+        if child is not None and len(child.front) > 1:  # else an earlier period of it is apart
+            parts.pop(child.scope.name, None)
+        known: list[Vector] = [largest(front) for front in parts.values()]
+        known += [] if child is None else [child.spent]
+        spent = {
+            name: units - sum([each[name] for each in known]) for name, units in self.spent.items()
+        }
+        return reduce(summed, parts.values(), (spent,))
+
+    def moved(self, child: AccountNode, rise: Mapping[str, int]) -> AccountNode:
+        """The node once a child has come to spend what it does now, of each amount so much more than before."""
+        parts: dict[str, Front] = {}
+        if self.scope.kind is Kind.PARTITION:
+            spent = {name: max(units, child.spent[name]) for name, units in self.spent.items()}
+            if self.scope.has_fronts:
+                front = maximal((*self.front, *child.front), spent)
+                parts = {"": front} if len(front) > 1 else {}
+        else:
+            spent = {name: units + rise[name] for name, units in self.spent.items()}
+            if self.parts or child.parts:
+                front, own = maximal(child.front, spent), child.scope.name
+                parts = {name: each for name, each in self.parts.items() if name != own}
+                parts |= {own: front} if len(front) > 1 else {}
+        return AccountNode(self.scope, spent, self.taken, self.closed, parts)
 
     def at(self, time: str) -> AccountNode:
         """The node as a request of that recorded time finds it: with nothing spent, if a period began since."""
         renewal = self.scope.renewal
         if renewal is None or (period := renewal.index(time)) <= self.taken:
             return self
-        return replace(self, spent=dict.fromkeys(self.spent, 0), taken=period)
+        return AccountNode(self.scope, dict.fromkeys(self.spent, 0), period, self.closed)
 
     def require_currencies(self, cost: Mapping[str, int]) -> None:
         """Raise CurrencyError unless `cost` names exactly the currencies capped on the chain of this scope."""
@@ -324,17 +370,19 @@ class Balance(Card):
             in the period of the last entry of its tree.
         taken: How many of its slots are taken, or rounds of its schedule; or the number of the period, if it renews.
         closed: Whether it was closed.
+        node: As the rules see it.
     """
 
     scope: Scope
     spent: Amounts
     taken: int
     closed: bool
+    node: AccountNode = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, node: AccountNode) -> Balance:
         """The balance of a node."""
-        return cls(node.scope, Amounts(node.spent), node.taken, node.closed)
+        return cls(node.scope, Amounts(node.spent), node.taken, node.closed, node)
 
     @property
     def period(self) -> tuple[str, str] | None:
@@ -344,34 +392,39 @@ class Balance(Card):
     @property
     def left(self) -> Amounts:
         """The amounts that its own caps leave (`Ledger.available` heeds those above it too); empty for slots."""
-        if self.scope.kind is Kind.SLOTS:
-            return Amounts({})
-        return Amounts(self.scope.room(self.spent.units))
+        return self.available([self])
 
     @staticmethod
     def available(chain: Sequence[Balance]) -> Amounts:
         """The most that a charge of the last of these scopes (the root first) could still ask, each currency by itself."""
-        nodes = [AccountNode(each.scope, each.spent.units, each.taken) for each in chain]
-        return Amounts(available(nodes))
+        return Amounts(available([each.node for each in chain]))
+
+    @property
+    def front(self) -> tuple[Amounts, ...]:
+        """The most that people in it may have spent: nobody spent more of everything than one of these."""
+        return tuple(map(Amounts, self.node.front)) if self.node.parts else (self.spent,)
+
+    @staticmethod
+    def met_by(chain: Sequence[Balance]) -> list[Met]:
+        """For each scope, the last first, what those in the last may have spent, with the caps that hold of it."""
+        return met_by([each.node for each in chain])
 
     @property
     def in_words(self) -> str:
         """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
         # Of several alternatives, the percent of the one of which the least is spent.
         if self.scope.alternatives and not self.closed:
-            units = self.spent.units
-            parts = [
-                max(
-                    [
-                        math.ceil(100 * units.get(name, 0) / cap)
-                        for name, cap in caps.items()
-                        if cap
-                    ],
-                    default=0,
-                )
-                for caps in self.scope.within(units)
-            ]
-            return f"{self.scope.path}: {min(parts, default=100)} % of the budget spent"
+            percent = 0
+            for units in self.node.front:
+                parts = [
+                    max(
+                        [math.ceil(100 * units[name] / cap) for name, cap in caps.items() if cap],
+                        default=0,
+                    )
+                    for caps in self.scope.within(units)
+                ]
+                percent = max(percent, min(parts, default=100))
+            return f"{self.scope.path}: {percent} % of the budget spent"
         spent = (
             f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items()
         )
@@ -424,48 +477,83 @@ def charged(
 def spend(chain: Sequence[AccountNode], cost: Mapping[str, int]) -> tuple[AccountNode, ...]:
     """The nodes whose balance changes when the last of `chain` (the root first) is charged `cost`.
 
-    In a filter a cost adds up and goes on. A partition has spent, per currency, the most that one child has, and
-    passes on only a rise of that. What happens in a slot stops at its scope of slots.
+    In a filter a cost adds up and goes on. In a partition the front is that of its children together, or the largest of
+    each amount in one opened without fronts. What happens in a slot stops at its scope of slots.
 
     Raises:
         OverdrawnError: The first scope from the root down where it does not fit.
     """
-    moved: list[tuple[AccountNode, AccountNode]] = []
-    rising, child = cost, chain[-1].spent
-    for place in range(len(chain) - 1, -1, -1):
-        node = chain[place]
-        last = place == len(chain) - 1
-        if node.scope.kind is Kind.SLOTS and not last:
+    own = chain[-1]
+    spent = {name: units + cost[name] for name, units in own.spent.items()}
+    child = AccountNode(own.scope, spent, own.taken, own.closed, own.parts)
+    moved = [(own, child)]
+    rise = cost
+    for node in chain[-2::-1]:
+        if node.scope.kind is Kind.SLOTS:
             break
-        before = node.spent
-        if node.scope.kind is Kind.PARTITION and not last:
-            after = {name: max(units, child[name]) for name, units in before.items()}
-            rising = {name: after[name] - units for name, units in before.items()}
-        else:
-            after = {name: units + rising[name] for name, units in before.items()}
-        moved.append((node, AccountNode(node.scope, after, node.taken, node.closed)))
-        child = after
+        child = node.moved(child, rise)
+        moved.append((node, child))
+        if node.scope.kind is Kind.PARTITION:
+            rise = _rise(node.spent, child.spent)
     for before, after in reversed(moved):
-        _require_room(before, after)
-    return tuple(after for before, after in moved if after.spent != before.spent)
+        _require_room(before, after, cost)
+    return tuple(
+        [
+            after
+            for before, after in moved
+            if after.spent != before.spent or after.parts != before.parts
+        ]
+    )
 
 
-def _require_room(before: AccountNode, after: AccountNode) -> None:
-    scope = after.scope
+def _rise(before: Vector, after: Vector) -> Vector:
+    return {name: after[name] - units for name, units in before.items()}
+
+
+def _require_room(before: AccountNode, after: AccountNode, cost: Mapping[str, int]) -> None:
+    scope, caps, spent = after.scope, after.scope.caps.units, after.spent
     if scope.kind is Kind.SLOTS:
         return
-    caps = scope.caps.units
-    name = _short(caps, after.spent)
+    name, earlier = _short(caps, spent), before.spent
     if name is None:
-        for each in scope.alternatives:
-            if _short(each, after.spent) is None:
-                return
         if not scope.alternatives:
             return
-        caps = (scope.within(before.spent) or [dict.fromkeys(caps, 0)])[-1]
-        name = _short(caps, after.spent) or next(iter(caps))
-    asked, left = after.spent[name] - before.spent[name], max(caps[name] - before.spent[name], 0)
+        for each in () if after.parts else scope.alternatives:
+            if _short(each, spent) is None:
+                return
+        wrong = [each for each in after.front if not scope.within(each)]
+        if not wrong:
+            return
+        if before.parts or after.parts:  # those who meet this charge have spent so much before it
+            earlier = {each: units - cost[each] for each, units in wrong[0].items()}
+        spent, caps = wrong[0], (scope.within(earlier) or [dict.fromkeys(caps, 0)])[-1]
+        name = _short(caps, spent) or next(iter(caps))
+    asked, left = spent[name] - earlier[name], max(caps[name] - earlier[name], 0)
     raise OverdrawnError(scope.path, name, Amount(asked), Amount(left))
+
+
+Met = list[tuple[Vector, list[Vector]]]
+
+
+def met_by(chain: Sequence[AccountNode]) -> list[Met]:
+    """For each scope, the last of `chain` first, what those in the last one may have spent, and the caps that hold of it.
+
+    A charge of the last one is added to each of these vectors, and must leave it within one of its sets of caps.
+    """
+    found: list[Met] = []
+    front, has_fronts = chain[-1].front, True
+    for node, below in zip(chain[::-1], [None, *chain[:0:-1]], strict=True):
+        if below is not None and node.scope.kind is Kind.SLOTS:
+            break
+        if below is not None and node.scope.kind is Kind.PARTITION:
+            has_fronts = has_fronts and node.scope.has_fronts
+        elif below is not None:
+            front = summed(node.beside(below), front)
+        if has_fronts:
+            found.append([(each, node.scope.within(each)) for each in front])
+        else:  # the largest of each amount must stay within the same limits
+            found.append([(largest(front), node.scope.within(node.spent))])
+    return found
 
 
 def available(chain: Sequence[AccountNode]) -> dict[str, int]:
@@ -474,18 +562,9 @@ def available(chain: Sequence[AccountNode]) -> dict[str, int]:
     Each currency by itself, all caps of the chain heeded; a currency that nothing caps is left out.
     """
     room: dict[str, int] = {}
-    above: AccountNode | None = None
-    for node in chain:
-        if above is not None and above.scope.kind is Kind.SLOTS:
-            room = {}
-        if above is not None and above.scope.kind is Kind.PARTITION:
-            room = {
-                name: units + above.spent[name] - node.spent[name] for name, units in room.items()
-            }
+    for node, met in zip(chain[::-1], met_by(chain), strict=False):
         if node.scope.kind is not Kind.SLOTS:
-            own = node.scope.room(node.spent)
-            room = {name: min(room.get(name, units), units) for name, units in own.items()} | {
-                name: units for name, units in room.items() if name not in own
-            }
-        above = node
+            for vector, sets in met:
+                own = node.scope.room(vector, sets)
+                room |= {name: min(units, room.get(name, units)) for name, units in own.items()}
     return room

@@ -6,12 +6,13 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head, Record
+from dpcompose.ledger.front import Front, Vector
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 from dpcompose.ledger.store import Row, Rows
@@ -220,18 +221,42 @@ def scope_of(row: Row) -> Scope:
 
 def _units(text: Any) -> dict[str, int]:
     """The amounts of a text that `units_text` wrote; another text of the same amounts is not what was written."""
-    if not isinstance(text, str):
-        raise TypeError(text)
-    units = {name: units_of(each) for name, each in json.loads(text).items()}
-    if units_text(units) != text:  # such as one that names a currency twice
+    units, parts = _spent(text)
+    if parts:
         raise ValueError(text)
     return units
+
+
+def _spent(text: Any) -> tuple[dict[str, int], dict[str, Front]]:
+    """The amounts spent, and the fronts of the children that have several vectors."""
+    if not isinstance(text, str):
+        raise TypeError(text)
+    found: Any = json.loads(text)
+    own, apart = cast("tuple[Any, Any]", found if type(found) is list else (found, {}))
+    spent = _read(own)
+    fronts: dict[str, Front] = {
+        name: tuple([_read(each) for each in front]) for name, front in apart.items()
+    }
+    if _spent_text(spent, fronts) != text:  # such as one that names a currency twice
+        raise ValueError(text)
+    return spent, fronts
+
+
+def _read(texts: Mapping[str, str]) -> dict[str, int]:
+    return {name: units_of(each) for name, each in texts.items()}
+
+
+def _spent_text(spent: Vector, parts: Mapping[str, Front]) -> str:
+    if not parts:
+        return units_text(spent)
+    fronts = {name: [Amounts(each).texts() for each in front] for name, front in parts.items()}
+    return encode([Amounts(spent).texts(), fronts])
 
 
 def balance_row(node: AccountNode) -> Row:
     """spent, taken, closed, root, path."""
     return (
-        units_text(node.spent),
+        _spent_text(node.spent, node.parts),
         node.taken,
         int(node.closed),
         root_of(node.scope.path),
@@ -245,7 +270,7 @@ def node_of(scope: Scope, row: Sequence[Any] | None) -> AccountNode:
         if row is None:
             raise ValueError(scope.path)
         spent, taken, closed = row
-        balance = _units(spent)
+        balance, parts = _spent(spent)
         counted = scope.schedule is not None or scope.renewal is not None
         if not (type(taken) is int and taken >= 0 and (counted or taken <= (scope.slots or 0))):
             raise ValueError(taken)
@@ -253,7 +278,7 @@ def node_of(scope: Scope, row: Sequence[Any] | None) -> AccountNode:
             balance[name] > cap for name, cap in scope.caps.units.items()
         ):
             raise ValueError(spent)
-        return AccountNode(scope, balance, taken, {0: False, 1: True}[closed])
+        return AccountNode(scope, balance, taken, {0: False, 1: True}[closed], parts)
     except (ValueError, TypeError, AttributeError, KeyError):
         raise TamperedError(
             [f"the balance of scope {scope.path!r} is none that a ledger writes"]

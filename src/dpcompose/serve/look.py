@@ -58,6 +58,12 @@ def used(scope: Scope, units: Mapping[str, int]) -> Fraction | None:
     return min((max(each) for each in parts if each), default=None)
 
 
+def fullest(balance: Balance) -> dict[str, int]:
+    """The amounts that the person spent of whose budget the least is left."""
+    spent = max(balance.front, key=lambda each: used(balance.scope, each.units) or 0)
+    return dict(spent.units)
+
+
 def in_percent(part: Fraction) -> float:
     """A part in percent, rounded up to one digit after the point."""
     return -(-1000 * part // 1) / 10
@@ -217,7 +223,7 @@ class Look:
         """The parts of a budget that were spent and that are reserved, in percent; None without a cap."""
         if balance.scope.kind is Kind.SLOTS:
             return in_percent(Fraction(balance.taken, balance.scope.slots or 1)), 0.0
-        held, spent = self.left[balance.scope.path].reserved, balance.spent.units
+        held, spent = self.left[balance.scope.path].reserved, fullest(balance)
         before = used(balance.scope, spent)
         both = used(balance.scope, {name: held.get(name, 0) + u for name, u in spent.items()})
         if before is None or both is None:
@@ -277,7 +283,7 @@ class Look:
         if not self.focus or self.who.role is Role.ANALYST or self.query["before"]:
             return []
         balance, found = self.moment.balance(self.focus), list[tuple[Entry, Fraction, Fraction]]()
-        begin, units = (balance.period or ("",))[0], dict(balance.spent.units)
+        begin, units = (balance.period or ("",))[0], fullest(balance)
         after = used(balance.scope, units)
         for each in self.granted:
             if after is None or each.time < begin:
@@ -327,7 +333,7 @@ class Look:
             self.moment.balance(self.focus),
         )
         room = self.left[self.focus].amounts.units
-        most = used(balance.scope, {n: u + room.get(n, 0) for n, u in balance.spent.units.items()})
+        most = used(balance.scope, {n: u + room.get(n, 0) for n, u in fullest(balance).items()})
         start, last = (datetime.fromisoformat(each) for each in (first.time, self.time))
         left = min(most or now, Fraction(1)) - now
         end = ends_at([(start, float(1 - before)), (last, float(1 - now))], float(left))

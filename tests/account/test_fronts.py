@@ -1,0 +1,96 @@
+"""Partitions tell apart what different people met; `campaigns.fronts` tries more trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from campaigns.fronts import apart, grown
+from dpcompose.account import open_partition, open_scope
+from dpcompose.adaptive import Budget
+from dpcompose.errors import OverdrawnError
+from dpcompose.ledger import Kind, Ledger
+from dpcompose.ledger.front import MOST_VECTORS, maximal
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger.open("memory:")
+
+
+ADA: dict[str, Any] = {"actor": "Ada"}
+SETS = [{"a": "4", "b": "0"}, {"a": "0", "b": "4"}]
+CAPS = {"a": 4, "b": 4}
+
+
+def test_a_charge_is_granted_where_it_is_for_every_person() -> None:
+    assert [found for seed in range(4) for found in grown(seed)] == []
+
+
+def test_partitions_that_are_judged_each_by_itself_are_caught() -> None:
+    with patch("dpcompose.ledger.scope.reduce", apart):
+        assert list(grown(12))
+
+
+def _wards(ledger: Ledger, **fronts: bool) -> None:
+    budget = {"budget": {"alternatives": SETS}}
+    ledger.scope("w", caps=CAPS, description=budget, **ADA)
+    ledger.scope("w/wards", kind="partition", description={"budget": fronts}, **ADA)
+    for name in ("north", "south"):
+        ledger.scope(f"w/wards/{name}", **ADA)
+    ledger.charge("w/wards/north", cost={"a": 4, "b": 0}, key="1", **ADA)
+
+
+def test_a_partition_that_was_opened_without_fronts_is_charged_as_before(ledger: Ledger) -> None:
+    _wards(ledger)
+    assert ledger.available("w/wards/south").texts() == {"a": "4", "b": "0"}
+    with pytest.raises(OverdrawnError):
+        ledger.charge("w/wards/south", cost={"a": 0, "b": 1}, key="2", **ADA)
+    ledger.charge("w/wards/south", cost={"a": 4, "b": 0}, key="3", **ADA)
+    assert len(ledger.balance("w").front) == 1
+
+
+def test_fronts_are_stored_and_followed(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        _wards(ledger, fronts=True)
+        ledger.charge("w/wards/south", cost={"a": 0, "b": 3}, key="2", **ADA)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert ledger.available("w/wards/south").texts() == {"a": "0", "b": "1"}
+        assert ledger.balance("w").spent.texts() == {"a": "4", "b": "3"}
+        assert len(ledger.balance("w").front) == 2
+        with pytest.raises(OverdrawnError) as refusal:
+            ledger.charge("w/wards/south", cost={"a": 0, "b": 2}, key="3", **ADA)
+        assert (str(refusal.value.requested), str(refusal.value.left)) == ("2", "1")
+        with pytest.raises(OverdrawnError):  # the budget's own charges are about everybody
+            ledger.charge("w", cost={"a": 0, "b": 1}, key="4", **ADA)
+        ledger.charge("w/wards/south", cost={"a": 0, "b": 1}, key="5", **ADA)
+        ledger.verify()
+
+
+def test_more_vectors_than_are_kept_are_the_largest_of_each_amount() -> None:
+    vectors = [{"a": place, "b": -place} for place in range(MOST_VECTORS + 1)]
+    assert maximal(vectors[1:], "ab") == tuple(vectors[:0:-1])
+    assert maximal(vectors, "ab") == ({"a": MOST_VECTORS, "b": 0},)
+    assert maximal([{"a": 1, "b": 2, "c": 5}, {"a": 1, "b": 1, "c": 9}], "ab") == (
+        {"a": 1, "b": 2},
+    )
+
+
+@pytest.mark.parametrize("theorems", [None, "zcdp"])
+def test_a_partition_says_that_it_has_fronts_where_these_matter(
+    ledger: Ledger, theorems: str | None
+) -> None:
+    open_scope(ledger, "w", filter=Budget(1, 1e-6, only=theorems), **ADA)
+    scope = open_partition(ledger, "w/wards", **ADA)
+    assert scope.has_fronts is (theorems is None)
+    assert open_partition(ledger, "w/wards", **ADA) == scope
+
+
+def test_a_partition_of_an_earlier_version_is_opened_again(ledger: Ledger) -> None:
+    open_scope(ledger, "w", filter=Budget(1, 1e-6), **ADA)
+    description = {"budget": {"version": 1, "filter": None, "adjacency": "add-remove"}}
+    earlier = ledger.scope("w/wards", kind=Kind.PARTITION, description=description, **ADA)
+    assert open_partition(ledger, "w/wards", **ADA) == earlier
