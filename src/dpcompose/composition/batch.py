@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Unpack, overload
+from typing import Any, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -488,6 +488,7 @@ class GrowingEpsilon:
         self._growing = Growing(self.delta, TOLERANCE)
         self._known: list[tuple[Composable, int]] = []
         self._phases: list[tuple[SampledGaussianLoss, int] | None] = []
+        self._steps = 0
         self._answer: Bound | None = None
 
     def bound(self, history: History) -> Bound:
@@ -513,17 +514,15 @@ class GrowingEpsilon:
         if not begun:
             last, self._growing = 0, Growing(self.delta, TOLERANCE)
         phases = [_phase(mechanism, times) for mechanism, times in history[last:]]
+        self._steps -= sum(times for _, times in self._known[last:])
+        self._steps += sum(times for _, times in history[last:])
         self._known[last:], self._phases[last:] = history[last:], phases
 
     def _evaluate(self) -> Bound:
         """Return the bound on epsilon of the entries read so far."""
-        phases = [phase for phase in self._phases if phase is not None]
-        if (
-            len(phases) == len(self._known)
-            and 0 < self.delta < 1
-            and sum(times for _, times in phases[:2]) > 1
-        ):
-            lower, upper = self._growing.epsilon(phases)
+        if all(self._phases) and 0 < self.delta < 1 and self._steps > 1:
+            phases = cast("list[tuple[SampledGaussianLoss, int]]", self._phases)
+            lower, upper = self._growing.epsilon(phases, self._steps)
             if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):
                 return Bound(lower, upper, _KEPT)
         return compose(*(mechanism * times for mechanism, times in self._known)).epsilon(

@@ -17,17 +17,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import ArrayRows, ContourRows
+from dpcompose.contour import ArrayRows, ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import strip_sums
-from dpcompose.loss.sampled_gaussian_many import Drawn, Nodes, larger, planned
+from dpcompose.loss.sampled_gaussian_many import Drawn, Lines, Nodes, larger, planned
 from dpcompose.loss.sampled_gaussian_nodes import nodes, raised, waves
 from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts, Targets, class_of
 from dpcompose.numerics import Complexes, Reals, U
@@ -48,6 +48,8 @@ _RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts over s^2 are tried."""
 _SHARE = 1e-6
 """How much of its height may be left out of the smaller direction, for which little is to be proved."""
+_TOGETHER = 16
+"""Losses of a line that are summed at once."""
 _ENTRIES = 1 << 16
 """Values of log M that are held at once."""
 _AHEAD = 64
@@ -83,53 +85,63 @@ class Frame(ArrayRows):
         return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
 
-class Row(NamedTuple):
-    """Sums of log M at the nodes of a line, with bounds on their errors, their sizes, and bounds at the outer order."""
+class Sums(NamedTuple):
+    """Sums of log M on a line, of the record removed and added.
+
+    Args:
+        log: At the n nodes, shape (k, 2, n), a row for each number of steps.
+        bounds: Bounds on their errors, their sizes, a bound at the outer order and its size, shape (k, 2, 2 n + 2).
+    """
 
     log: Complexes
-    error: Reals
-    size: Reals
-    outer: Reals
-    outer_size: Reals
+    bounds: Reals
 
     @staticmethod
-    def of(nodes: Nodes, parts: Parts) -> Row:
-        """The sums over the parts."""
-        log, total = nodes.line.log, cast("Callable[[Any], Any]", parts.total)
-        return Row(
-            total(log),
-            total(nodes.line.error),
-            total(np.abs(log)),
-            total(nodes.bound),
-            total(np.abs(nodes.bound)),
-        )
+    def of(line: Line, outer: Reals) -> Sums:
+        """One term: log M in both directions, shape (2, n), and bounds at the outer order, shape (2, 1)."""
+        columns = [line.error, np.abs(line.log), outer, np.abs(outer)]
+        return Sums(line.log[None], np.concatenate(columns, axis=1)[None])
 
-    def plus(self, other: Row, times: Reals | int) -> Row:
-        """So many copies of another more; of several numbers, shape (k, 1), one row for each."""
-        return Row(
-            self.log + times * other.log,
-            self.error + times * other.error,
-            self.size + times * other.size,
-            self.outer + times * other.outer,
-            self.outer_size + times * other.outer_size,
+    @staticmethod
+    def joined(remove: Nodes, add: Nodes, parts: Parts) -> Sums:
+        """The sums over the parts."""
+        total = cast("Callable[[Any], Any]", parts.total)
+        log, error, size, outer, outer_size = (
+            np.concatenate([total(row) for row in rows])
+            for rows in zip(
+                *(
+                    (
+                        each.line.log,
+                        each.line.error,
+                        np.abs(each.line.log),
+                        each.bound,
+                        np.abs(each.bound),
+                    )
+                    for each in (remove, add)
+                ),
+                strict=True,
+            )
         )
+        return Sums(log[None], np.concatenate([error, size, outer, outer_size], axis=1)[None])
+
+    def plus(self, other: Sums, times: Reals | int = 1) -> Sums:
+        """So many copies of another more; of several numbers, shape (k, 1, 1), one row for each."""
+        return Sums(self.log + times * other.log, self.bounds + times * other.bounds)
 
     def contour(self, lines: Frame, direction: int, terms: int) -> ContourRows:
         """The line of one direction; `terms`: how many were added up."""
-        rounding = (4 + terms) * U
+        rounding, nodes = (4 + terms) * U, self.log.shape[2]
+        bounds = self.bounds[:, direction]
+        error, size, outer = bounds[:, :nodes], bounds[:, nodes:-2], bounds[:, -2:]
         return ContourRows(
             order=lines.order,
             step=lines.step,
-            log=self.log,
-            error=self.error * (1 + 1e-12 + rounding) + rounding * self.size,
+            log=self.log[:, direction],
+            error=error * (1 + 1e-12 + rounding) + rounding * size,
             tail=lines.tails[:, direction : direction + 1],
             outer=lines.outer,
-            outer_log=self.outer + rounding * self.outer_size,
+            outer_log=outer[:, :1] + rounding * outer[:, 1:],
         )
-
-
-Both = tuple[Row, Row]
-"""Of the record removed, and of the record added."""
 
 
 @dataclass
@@ -150,11 +162,28 @@ class _History:
     phase: int
     taken: int
     lines: Frame | None = None
-    sums: Both | None = None
+    sums: Sums | None = None
     terms: int = 0
-    rows: dict[SampledGaussianLoss, Both | None] = field(
-        default_factory=dict[SampledGaussianLoss, Both | None]
+    rows: dict[SampledGaussianLoss, Sums | None] = field(
+        default_factory=dict[SampledGaussianLoss, Sums | None]
     )
+    moments: dict[SampledGaussianLoss, Integrands | None] = field(
+        default_factory=dict[SampledGaussianLoss, Integrands | None]
+    )
+
+    def copy(self, lines: Frame, loss: SampledGaussianLoss) -> Sums | None:
+        """One copy of a loss at the nodes of the line; None if it takes too many points.
+
+        Where the line of the sum over the noise is raised, moments of the loss with the noise of the table bound those
+        of the loss: more noise, a mechanism on the output, lowers every moment of either direction.
+        """
+        if loss not in self.rows:
+            own = _OnLine(lines, loss, 1)
+            anchor = own if own.is_short else _OnLine(lines, _table_loss(loss), 1)
+            if anchor.loss not in self.moments:
+                self.moments[anchor.loss] = anchor.integrands
+            self.rows[loss] = own.copy(self.moments[anchor.loss])
+        return self.rows[loss]
 
 
 class _Ends(NamedTuple):
@@ -180,21 +209,22 @@ class Growing:
     _history: _History | None = None
     _answers: _Ends = field(default_factory=_Ends)
 
-    def epsilon(self, phases: Phases) -> tuple[float, float]:
+    def epsilon(self, phases: Phases, steps: int) -> tuple[float, float]:
         """The ends of epsilon; NaN if it is not proved here.
 
         Args:
             phases: The losses when the record is removed, with the number of steps, at least 1, one after the other:
                 those of the last question, and more.
+            steps: The number of all steps.
         """
         loss, times = phases[-1]
         grows = self._answers.phases == len(phases)
         if not (grows and 0 <= times - self._answers.first < len(self._answers.lower)):
-            before, count = sum(steps for _, steps in phases[:-1]), 1
+            serves, count = _serving(steps, len(phases)), 1
             if grows:
-                count = min(_AHEAD, self._served(phases) - before - times)
+                count = min(_AHEAD, self._served(serves, steps) - steps)
             longer = [*phases[:-1], (loss, times + count - 1)]
-            lower, upper = self._epsilons(longer, count)
+            lower, upper = self._epsilons(longer, serves, count)
             self._answers = _Ends(len(phases), times, lower.tolist(), upper.tolist())
         at = times - self._answers.first
         return self._answers.lower[at], self._answers.upper[at]
@@ -205,23 +235,23 @@ class Growing:
         for at, (loss, steps) in enumerate(phases):
             first = 0
             while first < steps:
-                shorter = [*phases[:at], (loss, first + 1)]
-                last = min(steps, self._served(shorter) - before - 1)
-                yield before + first, *self._epsilons([*phases[:at], (loss, last)], last - first)
+                serves = _serving(before + first + 1, at + 1)
+                last = min(steps, self._served(serves, before + first + 1) - before - 1)
+                ends = self._epsilons([*phases[:at], (loss, last)], serves, last - first)
+                yield before + first, *ends
                 first = last
             before += steps
 
-    def _served(self, phases: Phases) -> int:
-        """The number of steps from which on the line of a history does not serve, or not in the same arrays."""
-        steps, history = sum(times for _, times in phases), self._history
-        if history is None or history.lines is None or history.serves != _serving(phases):
+    def _served(self, serves: range, steps: int) -> int:
+        """The number of steps from which on the line that serves some steps no longer does, or not in the same arrays."""
+        history = self._history
+        if history is None or history.lines is None or history.serves != serves:
             return steps + 1  # another line is needed first
-        return min(history.serves.stop, steps + max(1, _ENTRIES // int(history.lines.sizes.prod())))
+        return min(serves.stop, steps + max(1, _ENTRIES // int(history.lines.sizes.prod())))
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
-    def _epsilons(self, phases: Phases, count: int) -> tuple[Reals, Reals]:
+    def _epsilons(self, phases: Phases, serves: range, count: int) -> tuple[Reals, Reals]:
         """The ends after each of the last `count` steps, all of the last phase and of one line, shape (count,)."""
-        serves = _serving(phases)
         if self._history is None or self._history.serves != serves:
             self._history = self._drawn(phases, serves)
         history = self._history
@@ -233,18 +263,13 @@ class Growing:
             loss, times = phases[at]
             if at > history.phase:
                 history.phase, history.taken, history.sums, history.terms = at, 0, sums, terms
-            steps = (
-                times - np.arange(count, dtype=float)[::-1, None]
-                if at == len(phases) - 1
-                else times
-            )
-            if np.any(steps > history.taken):
-                if loss not in history.rows:
-                    history.rows[loss] = _OnLine(lines, loss, 1).copy(lines)
-                row = history.rows[loss]
+            is_last = at == len(phases) - 1
+            steps = times - np.arange(count if is_last else 1, dtype=float)[::-1, None, None]
+            if steps[-1] > history.taken:
+                row = history.copy(lines, loss)
                 if row is None:
                     return unproved[0], unproved[1]
-                sums, terms = _plus(sums, row, steps - history.taken), terms + 1
+                sums, terms = sums.plus(row, steps - history.taken), terms + 1
         same = np.zeros(count, dtype=int)
         return _larger(lines[same], sums, terms, self._targets[same])
 
@@ -269,16 +294,16 @@ class Growing:
     def _draw_alone(self, history: _History, loss: SampledGaussianLoss) -> None:
         """Draw the line of one loss."""
         start, most = history.serves.start, history.serves.stop
-        noise = 2.0 ** (math.floor(math.log2(loss.noise) * ANCHORS) / ANCHORS)
+        noise = _table_loss(loss).noise
         anchor = _anchored(noise, loss.rate, most, self.delta, self.tolerance / 4)
         if anchor is None:
             return
         copies = _OnLine(anchor.lines, loss, start)
         lines = copies.ended(anchor)
-        copy = None if lines is None else copies.copy(lines)
+        copy = None if lines is None else replace(copies, lines=lines).copy(copies.integrands)
         if copy is not None:
             history.rows[loss], history.lines = copy, lines
-            history.sums = _plus(copy, copy, start - 1)
+            history.sums = copy.plus(copy, start - 1)
 
     def _draw_several(self, history: _History, counts: Counter[SampledGaussianLoss]) -> None:
         """Draw the line of several losses, all planned together."""
@@ -286,36 +311,49 @@ class Growing:
         ulps = max(loss.ulps for loss in counts)
         parts = Parts(*columns[:, :, None], count=len(counts), ulps=ulps)
         for _, lines in planned(parts, self._targets, _MOST_NODES):
-            drawn = Drawn(parts, lines)
-            history.sums = Row.of(drawn.nodes(0), parts), Row.of(drawn.nodes(1), parts)
+            history.sums = reduce(Sums.plus, _sums_of_parts(parts, lines))
             frame = Frame(
                 lines.order, lines.step, lines.outer, lines.value,
-                log=history.sums[0].log.real[:, :1], tails=lines.tails, sizes=lines.sizes[:, :2],
+                log=history.sums.log[:, 0, :1].real, tails=lines.tails, sizes=lines.sizes[:, :2],
             )  # fmt: skip
             lower, _ = _larger(frame, history.sums, history.terms, self._targets)
             history.lines = replace(frame, value=np.where(lower > 0, lower, lines.value))
 
 
-def _serving(phases: Phases) -> range:
+def _sums_of_parts(parts: Parts, lines: Lines) -> Iterator[Sums]:
+    """The sums over some of the parts at a time, so few that their arrays stay in the cache of a processor."""
+    sides, heights = lines.side.reshape(-1, 1), lines.heights.reshape(-1, 5)
+    bounds = lines.bounds.reshape(2, -1)
+    for start in range(0, parts.count, _TOGETHER):
+        some = slice(start, start + _TOGETHER)
+        noise, rate, times = parts.noise[some], parts.rate[some], parts.times[some]
+        few = Parts(noise, rate, times, count=len(noise), ulps=parts.ulps)
+        own = {"side": sides[some], "heights": heights[some], "bounds": bounds[:, some]}
+        drawn = Drawn(
+            few, replace(lines, **{name: each.reshape(1, -1) for name, each in own.items()})
+        )
+        yield Sums.joined(drawn.nodes(0), drawn.nodes(1), few)
+
+
+def _table_loss(loss: SampledGaussianLoss) -> SampledGaussianLoss:
+    """The loss with the next smaller noise of the table."""
+    noise = 2.0 ** (math.floor(math.log2(loss.noise) * ANCHORS) / ANCHORS)
+    return replace(loss, noise=min(noise, loss.noise))
+
+
+def _serving(steps: int, phases: int) -> range:
     """The numbers of steps, that of a history among them, that share a line."""
-    steps, factor = (
-        sum(times for _, times in phases),
-        FARTHER_OF_MANY if len(phases) > MANY else FARTHER,
-    )
+    factor = FARTHER_OF_MANY if phases > MANY else FARTHER
     start, following = 1, 2
     while following <= steps:
         start, following = following, max(following + 1, int(following * factor))
     return range(start, following)
 
 
-def _plus(sums: Both, row: Both, times: Reals | int) -> Both:
-    return sums[0].plus(row[0], times), sums[1].plus(row[1], times)
-
-
-def _larger(lines: Frame, sums: Both, terms: int, targets: Targets) -> tuple[Reals, Reals]:
+def _larger(lines: Frame, sums: Sums, terms: int, targets: Targets) -> tuple[Reals, Reals]:
     """The ends of epsilon, shape (m,) each."""
-    remove, add = (each.contour(lines, at, terms) for at, each in enumerate(sums))
-    value = lines.start(sums[0].log.real[:, :1])
+    remove, add = (sums.contour(lines, direction, terms) for direction in (0, 1))
+    value = lines.start(sums.log[:, 0, :1].real)
     return larger(remove, add, add.__getitem__, targets=targets, value=value)
 
 
@@ -382,8 +420,13 @@ class _OnLine:
         columns = (self.loss.noise, self.loss.rate, float(self.times))
         return Parts(*(np.array([[each]]) for each in columns), count=1, ulps=self.loss.ulps)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the sum over the noise may run on the real line."""
+        return bool(self.lines.sizes.prod() <= _SHORT)
+
     @cached_property
-    def _integrands(self) -> Integrands | None:
+    def integrands(self) -> Integrands | None:
         """At the order when removing and when adding, and at the outer one; None if that takes too many points."""
         order, outer = self.lines.order, self.lines.outer
         points = int(class_of(plan.coarse_points(self._parts, outer, outer))[0])
@@ -392,44 +435,44 @@ class _OnLine:
         powers = np.concatenate([order + 1, -order, outer + 1, -outer])
         return Integrands(self._parts, plan.coarse_grid(self._parts, outer, outer, points), powers)
 
-    def copy(self, ended: Frame) -> Both | None:
-        """One copy at the nodes of the line with its end; None if it takes too many points."""
-        integrands, noise = self._integrands, self._parts.noise
+    def copy(self, integrands: Integrands | None) -> Sums | None:
+        """One copy at the nodes of the line; None if it takes too many points.
+
+        Args:
+            integrands: Those of this loss, or, if the line is not short, of the same one with less noise.
+        """
         if integrands is None:
             return None
-        moments = integrands.log_moment
-        heights = self._heights(integrands, ended)
+        noise, (blocks, within) = self._parts.noise, self.lines.sizes[0].tolist()
+        heights = self._heights(integrands)
         side = noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * noise))
         left, right = self._parts.ends(self.lines.order, side)
         points = int(class_of((right - left) / heights.step(noise, _DEEP) + 3)[0, 0])
         if points > plan.MOST_POINTS:
             return None
         grid = raised(self._parts, left, right, heights.theta, points)
-        waved = waves(grid, self.lines.step, *ended.sizes[0].tolist())
+        waved = waves(grid, self.lines.step, blocks, within)
         step, powers = np.repeat(self.lines.step, 2, axis=0), integrands.power[:2]
         log_error = heights.log_error(noise, grid.step)
         line = nodes(self._parts, grid, waved, step, powers, log_error)
-        remove, add = (
-            Row(line.log[one], line.error[one], np.abs(line.log[one]), bound, np.abs(bound))
-            for one, bound in ((slice(0, 1), moments[2:3]), (slice(1, 2), moments[3:4]))
-        )
-        return remove, add
+        return Sums.of(line, integrands.log_moment[2:])
 
-    def _heights(self, integrands: Integrands, ended: Frame) -> Heights:
+    def _heights(self, integrands: Integrands) -> Heights:
         """The line of the sum over the noise: the real one, or a raised one whose strip goes down to the real one."""
         noise, moments = self.loss.noise, integrands.log_moment
+        own = replace(integrands, parts=self._parts)
 
         def strip(edge: Reals, total: Reals) -> Reals:
             """log of a bound on what is integrated along an edge, in both directions."""
-            return integrands.log_strip(edge, total)[:2].max(axis=0, keepdims=True)
+            return own.log_strip(edge, total)[:2].max(axis=0, keepdims=True)
 
         theta, zero = np.array([[_RAISED / max(noise, 1.0)]]), np.zeros((1, 1))
         above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
         raised = Heights(theta, theta, above, strip(zero, moments), strip(theta + above, moments))
-        if ended.sizes.prod() > _SHORT:
+        if not self.is_short:
             return raised
         angle = np.array([[_ANGLE * min(1.0, 100.0 / noise)]])
-        reach = ended.step * ended.sizes.prod()
+        reach = self.lines.step * self.lines.sizes.prod()
         sums = strip_sums(integrands.weight, integrands.lifted, reach, angle)
         real = Heights(zero, angle, angle, strip(angle, sums), strip(angle, moments))
         # On the real line rounding errors are smaller, and points cost little.
@@ -438,7 +481,7 @@ class _OnLine:
 
     def ended(self, anchor: _Anchor) -> Frame | None:
         """The line with its end, and a proof of how much it leaves out; None if it is too long."""
-        integrands, step = self._integrands, self.lines.step
+        integrands, step = self.integrands, self.lines.step
         for multiple in _ENDS:
             nodes = multiple * float(anchor.end[0, 0]) / float(step[0, 0])
             if integrands is None or not nodes <= _MOST_NODES:
