@@ -488,7 +488,6 @@ class GrowingEpsilon:
         self._growing = Growing(self.delta, TOLERANCE)
         self._known: list[tuple[Composable, int]] = []
         self._phases: list[tuple[SampledGaussianLoss, int] | None] = []
-        self._steps = 0
         self._answer: Bound | None = None
 
     def bound(self, history: History) -> Bound:
@@ -514,15 +513,14 @@ class GrowingEpsilon:
         if not begun:
             last, self._growing = 0, Growing(self.delta, TOLERANCE)
         phases = [_phase(mechanism, times) for mechanism, times in history[last:]]
-        self._steps -= sum(times for _, times in self._known[last:])
-        self._steps += sum(times for _, times in history[last:])
         self._known[last:], self._phases[last:] = history[last:], phases
 
     def _evaluate(self) -> Bound:
         """Return the bound on epsilon of the entries read so far."""
-        if all(self._phases) and 0 < self.delta < 1 and self._steps > 1:
+        steps = sum(times for _, times in self._known[:2])
+        if all(self._phases) and 0 < self.delta < 1 and steps > 1:
             phases = cast("list[tuple[SampledGaussianLoss, int]]", self._phases)
-            lower, upper = self._growing.epsilon(phases, self._steps)
+            lower, upper = self._growing.epsilon(phases)
             if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):
                 return Bound(lower, upper, _KEPT)
         return compose(*(mechanism * times for mechanism, times in self._known)).epsilon(
