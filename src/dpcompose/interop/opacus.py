@@ -150,31 +150,37 @@ class KnownHistory:
     """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
     def __init__(self) -> None:
-        self._phases: list[Phase] = []
+        self._entries: list[Any] = []
         self._steps: list[tuple[Composable, int] | None] = []
         self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
         """Certified ends of epsilon at a delta; the upper end is infinite if a step added no noise."""
-        delta, same = guard.probability("delta", delta), max(len(self._phases) - 1, 0)
-        # A list is unequal to a phase: an entry that can be changed in place is read again.
-        if not isinstance(history, list) or history[:same] != self._phases[:same]:
+        delta, same = guard.probability("delta", delta), max(len(self._entries) - 1, 0)
+        if not isinstance(history, list) or history[:same] != self._entries[:same]:
             same = 0
         new = read_history(cast("Any", history)[same:] if same else history)
-        self._phases[same:] = new
+        # A list is unequal to a phase: an entry that can be changed in place is read again.
+        self._entries[same:] = [
+            entry if isinstance(entry, tuple) else phase
+            for entry, phase in zip(cast("Any", history)[same:], new, strict=True)
+        ]
         self._steps[same:] = [
             (_mechanism(*phase[:2]), phase.steps)
             if phase.costs and phase.noise_multiplier
             else None
             for phase in new
         ]
-        bare = [rate for noise, rate, steps in self._phases if rate and steps and not noise]
-        if bare:
-            return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
+        steps = self._steps
+        if not all(steps):
+            bare = [rate for noise, rate, count in self._entries if rate and count and not noise]
+            if bare:
+                return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
+            steps = [step for step in steps if step is not None]
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
             del self._growing[next(iter(self._growing))]
         growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound([step for step in self._steps if step is not None])
+        return growing.bound(cast("list[tuple[Composable, int]]", steps))
 
 
 __all__ = [

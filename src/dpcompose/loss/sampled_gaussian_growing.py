@@ -37,7 +37,8 @@ FARTHER, FARTHER_OF_MANY, MANY, MOST_PARTS = 1.08, 1.35, 16, 2048
 """By what factor the cost grows until another line is drawn: of few phases, and of many, whose lines cost more."""
 ANCHORS, MOMENTS = 8, 64
 """Noises of the table in an octave, for placing lines and for moments."""
-_MOST_NODES, _DEPTH = 4000, 40
+_MOST_NODES, _DEPTH = 4000, 40.0
+_DEEP = np.full((1, 1), _DEPTH)
 _SHORT, _ANGLE = 64, 1.7
 """Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
 _RAISED, _ABOVE, _HIGHEST = 0.7, 1.4, 2.8
@@ -67,6 +68,7 @@ class Frame(ArrayRows):
         outer: A larger order, whose moment bounds the aliases above.
         value: About an epsilon.
         log: log M at the order, for the steps whose epsilon that is.
+        rise: By how much epsilon rises with the square root of that, over the root.
         tails: For each direction the bound on the nodes left out, shape (m, 2).
         sizes: How many far and near waves, whose products are the nodes, shape (m, 2).
     """
@@ -76,12 +78,18 @@ class Frame(ArrayRows):
     outer: Reals
     value: Reals
     log: Reals
+    rise: Reals
     tails: Reals
     sizes: NDArray[np.int64]
 
+    @property
+    def powers(self) -> Reals:
+        """Of the likelihood ratio, when removing and when adding, shape (2, 1); for one line."""
+        return np.concatenate([self.order + 1, -self.order])
+
     def start(self, log: Reals) -> Reals:
-        """About epsilon where log M at the order is another, as if both grew with the number of Gaussian steps."""
-        moved = 2 * self.log / self.order * (np.sqrt(log / self.log) - 1)
+        """About epsilon where log M at the order is another."""
+        moved = self.rise * (np.sqrt(log / self.log) - 1)
         return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
 
@@ -292,10 +300,15 @@ class Growing:
                 return history
             sums = sums.plus(some)
         history.sums, history.lines = sums, lines
-        if others:
-            lower, _ = _larger(lines, sums, history.terms, self._targets)
-            value = np.where(lower > 0, lower, lines.value)
-            history.lines = replace(lines, value=value, log=sums.log[:, 0, :1].real)
+        if others:  # the first and the last of the steps that it serves, if all go on alike
+            most = level.most / (before[at].cost + taken * cost)
+            two = sums._replace(log=sums.log * np.array([[[1.0]], [[most]]]))
+            same = np.zeros(2, dtype=int)
+            lower, _ = _larger(lines[same], two, history.terms, self._targets[same])
+            if np.all(lower > 0):
+                rise = (lower[1:] - lower[:1]) / (math.sqrt(most) - 1)
+                log = sums.log[:, 0, :1].real
+                history.lines = replace(lines, value=lower[:1, None], log=log, rise=rise[:, None])
         return history
 
 
@@ -394,29 +407,29 @@ def _placed(
     if not places.solved[0]:
         return None
     lines = Frame(
-        places.order, places.step, places.outer, places.value, log=places.log_m,
-        tails=np.full((1, 2), np.inf), sizes=np.zeros((1, 2), np.int64),
+        places.order, places.step, places.outer, places.value, places.log_m,
+        rise=2 * places.log_m / places.order, tails=np.full((1, 2), np.inf), sizes=np.zeros((1, 2), np.int64),
     )  # fmt: skip
     end = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)
     small = np.maximum(places.error, _SHARE * places.height)
     return _Placed(lines, end, np.concatenate([2 * math.pi * places.error, small]))
 
 
-def _both(losses: Phases) -> Parts:
-    """Losses with their numbers of copies, twice: when the record is removed, and when it is added."""
+def _rows(losses: Phases, copies: int) -> Parts:
+    """Losses with their numbers of copies, as so many equal compositions."""
     columns = np.array([(loss.noise, loss.rate, times) for loss, times in losses]).T[:, :, None]
     ulps = max(loss.ulps for loss, _ in losses)
-    return Parts(*np.tile(columns, (1, 2, 1)), count=len(losses), ulps=ulps)
+    return Parts(*np.tile(columns, (1, copies, 1)), count=len(losses), ulps=ulps)
 
 
-def _integrands(parts: Parts, lines: Frame) -> Integrands | None:
-    """Of `_both`, at the order; None if that takes too many points."""
-    outer = np.repeat(lines.outer, 2, axis=0)
+def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
+    """At the order, first when removing and then when adding; None if that takes too many points."""
+    parts, outer = _rows(losses, 2), np.repeat(lines.outer, 2, axis=0)
     points = int(class_of(plan.coarse_points(parts, outer, outer)).max())
     if points > plan.MOST_POINTS:
         return None
-    powers = np.concatenate([lines.order + 1, -lines.order])
-    return Integrands(parts, plan.coarse_grid(parts, outer, outer, points), parts.spread(powers))
+    grid = plan.coarse_grid(parts, outer, outer, points)
+    return Integrands(parts, grid, parts.spread(lines.powers))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -443,70 +456,87 @@ def _moments(
 def _sums(lines: Frame, losses: Phases) -> Sums | None:
     """Losses at the nodes of a line, each so often as it is there; None if that takes too many points."""
     order, outer = float(lines.order[0, 0]), float(lines.outer[0, 0])
-    rows = [
+    bounds = [
         _moments(_smaller_noise(loss.noise, MOMENTS), loss.rate, loss.ulps, order, outer)
         for loss, _ in losses
     ]
-    if None in rows:
+    columns = [
+        _raised(loss.noise, order, each[:2])
+        for (loss, _), each in zip(losses, bounds, strict=True)
+        if each
+    ]
+    if len(columns) < len(losses):
         return None
-    moments = np.array(rows)  # shape (p, 4)
-    own, bounds = (np.concatenate([moments[:, at], moments[:, at + 1]])[:, None] for at in (0, 2))
-    parts, count = _both(losses), lines.sizes[0].tolist()
-    heights = _heights(parts, lines, own)
-    if heights is None:
-        return None
+    heights, moments = Heights.of(np.array(columns)), np.array(bounds).T
+    if lines.sizes.prod() <= _SHORT:
+        heights = _flatter(heights, losses, lines, moments[:2])
+    is_alone = len(losses) == 1  # then both directions have one grid
+    parts = _rows(losses, 1 if is_alone else 2)
+    heights = heights if is_alone else Heights.of(np.tile(heights.columns, (2, 1)))
     side = parts.noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * parts.noise))
-    left, right = parts.ends(parts.spread(np.repeat(lines.order, 2, axis=0)), side)
-    step = heights.step(parts.noise, np.full((1, 1), _DEPTH))
-    points = int(class_of(((right - left) / step + 3)[:, 0]).max())
+    left, right = parts.ends(lines.order, side)
+    points = int(class_of((right - left) / heights.step(parts.noise, _DEEP) + 3).max())
     if points > plan.MOST_POINTS:
         return None
     grid = raised(parts, left, right, heights.theta, points)
-    steps = np.repeat(lines.step, len(side), axis=0)
-    powers = parts.spread(np.concatenate([lines.order + 1, -lines.order]))
-    waved = waves(grid, steps, *count)
-    line = nodes(parts, grid, waved, steps, powers, heights.log_error(parts.noise, grid.step))
-    return Sums.of(line, bounds, parts.times[: len(losses)])
+    waved = waves(grid, lines.step, *lines.sizes[0].tolist())
+    log_error, powers = (
+        heights.log_error(parts.noise, grid.step),
+        np.repeat(lines.powers, len(losses), axis=0),
+    )
+    line = nodes(parts, grid, waved, np.repeat(lines.step, len(powers), axis=0), powers, log_error)
+    return Sums.of(line, moments[2:].reshape(-1, 1), parts.times[: len(losses)])
 
 
-def _heights(parts: Parts, lines: Frame, moments: Reals) -> Heights | None:
-    """The lines of the sums over the noise: real ones, or raised ones whose strips go down to the real ones.
+def _raised(noise: float, order: float, moments: Sequence[float]) -> tuple[float, ...]:
+    """The columns of `Heights` of a raised line whose strip goes down to the real one.
 
     Args:
-        parts: Those of `_both`.
-        lines: The line.
-        moments: log of bounds on M at the order.
+        noise: Its noise.
+        order: The order.
+        moments: log of bounds on M there, when removing and when adding.
     """
-    noise, powers = parts.noise, parts.spread(np.concatenate([lines.order + 1, -lines.order]))
+    theta = _RAISED / max(noise, 1.0)
+    above = min(_ABOVE * theta, _HIGHEST - theta)
+    edges = [
+        (angle * noise) ** 2 / 2
+        + max(
+            np.logaddexp(moments[0], 0.0),
+            np.logaddexp(moments[1] - order * math.log(math.cos(angle / 2)), 0.0),
+        )
+        for angle in (0.0, theta + above)
+    ]
+    return theta, theta, above, *edges
 
-    def strip(theta: Reals, total: Reals) -> Reals:
-        """log of a bound on what is integrated along an edge, in both directions."""
-        grown = total + np.minimum(powers, 0.0) * np.log(np.cos(theta / 2))
-        norms = (theta * noise) ** 2 / 2 + np.logaddexp(grown, 0.0)
-        return np.tile(np.maximum(*np.split(norms, 2)), (2, 1))
 
-    theta, zero = _RAISED / np.maximum(noise, 1.0), np.zeros_like(noise)
-    above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
-    raised = Heights(theta, theta, above, strip(zero, moments), strip(theta + above, moments))
-    if lines.sizes.prod() > _SHORT:
-        return raised
-    integrands = _integrands(parts, lines)
+def _flatter(heights: Heights, losses: Phases, lines: Frame, moments: Reals) -> Heights:
+    """The real lines where their steps are about as long: there rounding errors are smaller, and points cost little.
+
+    Args:
+        heights: Raised lines.
+        losses: The losses.
+        lines: The line.
+        moments: log of bounds on M at the order, shape (2, p).
+    """
+    integrands = _integrands(losses, lines)
     if integrands is None:
-        return None
+        return heights
+    noise = integrands.parts.noise
     angle = _ANGLE * np.minimum(1.0, 100.0 / noise)
-    reach = lines.step * lines.sizes.prod()
-    sums = strip_sums(integrands.weight, integrands.lifted, reach, angle)
-    real = Heights(zero, angle, angle, strip(angle, sums), strip(angle, moments))
-    # On the real line rounding errors are smaller, and points cost little.
-    deep = np.full((1, 1), _DEPTH)
-    is_real = (2 * real.step(noise, deep) > raised.step(noise, deep)).all()
-    return real if is_real else raised
+    sums = strip_sums(integrands.weight, integrands.lifted, lines.step * lines.sizes.prod(), angle)
+    low, high = (
+        integrands.log_strip(angle, each).reshape(2, -1).max(axis=0)[:, None]
+        for each in (sums, moments.reshape(-1, 1))
+    )
+    angle, noise = angle[: len(losses)], noise[: len(losses)]
+    real = Heights(np.zeros_like(angle), angle, angle, low, high)
+    is_better = 2 * real.step(noise, _DEEP) > heights.step(noise, _DEEP)
+    return Heights.of(np.where(is_better, real.columns, heights.columns))
 
 
 def _ended(placed: _Placed, losses: Phases) -> Frame | None:
     """The line with its end, and a proof of how much it leaves out; None if it is too long."""
-    parts, step = _both(losses), placed.lines.step
-    integrands = _integrands(parts, placed.lines)
+    integrands, step = _integrands(losses, placed.lines), placed.lines.step
     for multiple in _ENDS:
         count = multiple * float(placed.end[0, 0]) / float(step[0, 0])
         if integrands is None or not count <= _MOST_NODES:
