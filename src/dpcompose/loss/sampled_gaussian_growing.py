@@ -37,11 +37,11 @@ FARTHER, FARTHER_OF_MANY, MANY, MOST_PARTS = 1.08, 1.35, 16, 2048
 """By what factor the cost grows until another line is drawn: of few phases, and of many, whose lines cost more."""
 ANCHORS, MOMENTS = 8, 64
 """Noises of the table in an octave, for placing lines and for moments."""
-_MOST_NODES, _DEPTH = 4000, 40.0
+_MOST_NODES, _DEPTH = 4000, 37.0
 _DEEP = np.full((1, 1), _DEPTH)
 _SHORT, _ANGLE = 64, 1.7
 """Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
-_RAISED, _ABOVE, _HIGHEST = 0.7, 1.4, 2.8
+_RAISED, _ABOVE, _HIGHEST = 0.8, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
 _ENDS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 3.0, 4.0, 8.0, 20.0, 60.0)
 """Multiples of the frequency at which a line of Gaussian losses would end, tried in turn."""
@@ -68,7 +68,6 @@ class Frame(ArrayRows):
         outer: A larger order, whose moment bounds the aliases above.
         value: About an epsilon.
         log: log M at the order, for the steps whose epsilon that is.
-        rise: By how much epsilon rises with the square root of that, over the root.
         tails: For each direction the bound on the nodes left out, shape (m, 2).
         sizes: How many far and near waves, whose products are the nodes, shape (m, 2).
     """
@@ -78,7 +77,6 @@ class Frame(ArrayRows):
     outer: Reals
     value: Reals
     log: Reals
-    rise: Reals
     tails: Reals
     sizes: NDArray[np.int64]
 
@@ -88,8 +86,8 @@ class Frame(ArrayRows):
         return np.concatenate([self.order + 1, -self.order])
 
     def start(self, log: Reals) -> Reals:
-        """About epsilon where log M at the order is another."""
-        moved = self.rise * (np.sqrt(log / self.log) - 1)
+        """About epsilon where log M at the order is another, as if both grew with the number of Gaussian steps."""
+        moved = 2 * self.log / self.order * (np.sqrt(log / self.log) - 1)
         return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
 
@@ -300,15 +298,10 @@ class Growing:
                 return history
             sums = sums.plus(some)
         history.sums, history.lines = sums, lines
-        if others:  # the first and the last of the steps that it serves, if all go on alike
-            most = level.most / (before[at].cost + taken * cost)
-            two = sums._replace(log=sums.log * np.array([[[1.0]], [[most]]]))
-            same = np.zeros(2, dtype=int)
-            lower, _ = _larger(lines[same], two, history.terms, self._targets[same])
-            if np.all(lower > 0):
-                rise = (lower[1:] - lower[:1]) / (math.sqrt(most) - 1)
-                log = sums.log[:, 0, :1].real
-                history.lines = replace(lines, value=lower[:1, None], log=log, rise=rise[:, None])
+        if others:
+            lower, _ = _larger(lines, sums, history.terms, self._targets)
+            value = np.where(lower > 0, lower, lines.value)
+            history.lines = replace(lines, value=value, log=sums.log[:, 0, :1].real)
         return history
 
 
@@ -407,9 +400,14 @@ def _placed(
     if not places.solved[0]:
         return None
     lines = Frame(
-        places.order, places.step, places.outer, places.value, places.log_m,
-        rise=2 * places.log_m / places.order, tails=np.full((1, 2), np.inf), sizes=np.zeros((1, 2), np.int64),
-    )  # fmt: skip
+        order=places.order,
+        step=places.step,
+        outer=places.outer,
+        value=places.value,
+        log=places.log_m,
+        tails=np.full((1, 2), np.inf),
+        sizes=np.zeros((1, 2), np.int64),
+    )
     end = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)
     small = np.maximum(places.error, _SHARE * places.height)
     return _Placed(lines, end, np.concatenate([2 * math.pi * places.error, small]))
