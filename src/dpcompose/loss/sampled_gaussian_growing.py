@@ -15,7 +15,7 @@ mechanism on the output, which lowers every moment of either direction.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -277,13 +277,12 @@ class Growing:
         history = _History(level, at, taken, terms=len(counts))
         if len(counts) > MOST_PARTS:
             return history
-        planned = Counter[tuple[float, float]]()
+        planned = defaultdict[tuple[float, float], float](float)
         for each, times in counts.items():
             planned[_smaller_noise(each.noise), each.rate] += times
-        least = replace(loss, noise=_smaller_noise(level.noise))
-        planned[least.noise, loss.rate] += (level.most - before[at].cost - taken * cost) / _cost(
-            least
-        )
+        # As if the least noise took all that is left of the level: smaller orders stay within those that it has.
+        worst, left = replace(loss, noise=level.noise), level.most - before[at].cost - taken * cost
+        planned[worst.noise, worst.rate] += left / _cost(worst)
         places = tuple((*each, times) for each, times in planned.items())
         placed = _placed(places, self.delta, self.tolerance / 4)
         lines = None if placed is None else _ended(placed, list(counts.items()))
