@@ -43,7 +43,26 @@ _SHORT, _ANGLE = 64, 1.7
 """Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
 _RAISED, _ABOVE, _HIGHEST = 0.8, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
-_ENDS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 3.0, 4.0, 8.0, 20.0, 60.0)
+_ENDS = (
+    0.8,
+    1.0,
+    1.2,
+    1.4,
+    1.7,
+    2.0,
+    2.4,
+    3.0,
+    4.0,
+    6.0,
+    10.0,
+    16.0,
+    25.0,
+    40.0,
+    60.0,
+    100.0,
+    160.0,
+    250.0,
+)
 """Multiples of the frequency at which a line of Gaussian losses would end, tried in turn."""
 _RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts over s^2 are tried."""
@@ -280,9 +299,12 @@ class Growing:
         planned = defaultdict[tuple[float, float], float](float)
         for each, times in counts.items():
             planned[_smaller_noise(each.noise), each.rate] += times
-        # As if the least noise took all that is left of the level: smaller orders stay within those that it has.
-        worst, left = replace(loss, noise=level.noise), level.most - before[at].cost - taken * cost
-        planned[worst.noise, worst.rate] += left / _cost(worst)
+        # As if the least noise took all that is left of the level: orders then suit what is still to come.
+        worst, left = (
+            min(counts, key=lambda each: each.noise),
+            level.most - before[at].cost - taken * cost,
+        )
+        planned[level.noise, worst.rate] += left / _cost(worst)
         places = tuple((*each, times) for each, times in planned.items())
         placed = _placed(places, self.delta, self.tolerance / 4)
         lines = None if placed is None else _ended(placed, list(counts.items()))
