@@ -76,6 +76,12 @@ class Phase(NamedTuple):
         """
         return self.steps > 0 and self.sample_rate > 0
 
+    @property
+    def charged(self) -> tuple[Composable, int] | None:
+        """The mechanism of its steps, with their number; None if they cost nothing, or added no noise."""
+        noise, rate, steps = self
+        return (_mechanism(noise, rate), steps) if self.costs and noise else None
+
 
 @lru_cache(maxsize=1 << 16)
 def _mechanism(noise: float, rate: float) -> Composable:
@@ -150,37 +156,26 @@ class KnownHistory:
     """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
     def __init__(self) -> None:
-        self._entries: list[Any] = []
+        self._phases: list[Phase] = []
         self._steps: list[tuple[Composable, int] | None] = []
         self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
         """Certified ends of epsilon at a delta; the upper end is infinite if a step added no noise."""
-        delta, same = guard.probability("delta", delta), max(len(self._entries) - 1, 0)
-        if not isinstance(history, list) or history[:same] != self._entries[:same]:
+        delta, same = guard.probability("delta", delta), max(len(self._phases) - 1, 0)
+        # A list is unequal to a phase: an entry that can be changed in place is read again.
+        if not isinstance(history, list) or history[:same] != self._phases[:same]:
             same = 0
         new = read_history(cast("Any", history)[same:] if same else history)
-        # A list is unequal to a phase: an entry that can be changed in place is read again.
-        self._entries[same:] = [
-            entry if isinstance(entry, tuple) else phase
-            for entry, phase in zip(cast("Any", history)[same:], new, strict=True)
-        ]
-        self._steps[same:] = [
-            (_mechanism(*phase[:2]), phase.steps)
-            if phase.costs and phase.noise_multiplier
-            else None
-            for phase in new
-        ]
-        steps = self._steps
-        if not all(steps):
-            bare = [rate for noise, rate, count in self._entries if rate and count and not noise]
+        self._phases[same:], self._steps[same:] = new, [phase.charged for phase in new]
+        steps = [step for step in self._steps if step is not None]
+        if len(steps) < len(self._steps):
+            bare = [each.sample_rate for each in self._phases if each.costs and not each.charged]
             if bare:
                 return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
-            steps = [step for step in steps if step is not None]
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
             del self._growing[next(iter(self._growing))]
-        growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound(cast("list[tuple[Composable, int]]", steps))
+        return self._growing.setdefault(delta, GrowingEpsilon(delta)).bound(steps)
 
 
 __all__ = [
@@ -334,8 +329,7 @@ class _Accounting:
                 raise UnsupportedError(
                     f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else ""
                 )
-        history = _as_it_will_run(self.history, inspect.currentframe())
-        return self._known.bound(history, delta).upper
+        return self._known.bound(_as_it_will_run(self.history, inspect.currentframe()), delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """The hook that Opacus calls before each optimizer step: it checks the data loader and
