@@ -15,6 +15,7 @@ mechanism on the output, which lowers every moment of either direction.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,31 +44,14 @@ _SHORT, _ANGLE = 64, 1.7
 """Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
 _RAISED, _ABOVE, _HIGHEST = 0.8, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
-_ENDS = (
-    0.8,
-    1.0,
-    1.2,
-    1.4,
-    1.7,
-    2.0,
-    2.4,
-    3.0,
-    4.0,
-    6.0,
-    10.0,
-    16.0,
-    25.0,
-    40.0,
-    60.0,
-    100.0,
-    160.0,
-    250.0,
-)
+_ENDS = [1.25**each for each in range(-1, 26)]
 """Multiples of the frequency at which a line of Gaussian losses would end, tried in turn."""
 _RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts over s^2 are tried."""
 _SHARE = 1e-6
 """How much of its height may be left out of the smaller direction, for which little is to be proved."""
+_TIMES = 1e4
+"""For so many copies bounds on moments are fine enough."""
 _TOGETHER = 32
 """Losses that are summed at once, so few that their arrays stay in the cache of a processor."""
 _ENTRIES = 1 << 16
@@ -253,8 +237,9 @@ class Growing:
         history = self._history
         if history is None or history.lines is None or history.level != level:
             return level, 1  # another line is needed first
-        stop = _first(before[len(phases) - 1].cost, _cost(loss), level.most)
-        return level, min(stop - times, max(1, _ENTRIES // int(history.lines.sizes.prod())))
+        most = max(1, _ENTRIES // int(history.lines.sizes.prod()))
+        further = range(times + 1, times + most)
+        return level, 1 + before[len(phases) - 1].first(loss, further, level.most)
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
     def _epsilons(self, phases: Phases, level: _Level, count: int) -> tuple[Reals, Reals]:
@@ -290,8 +275,8 @@ class Growing:
         while at < len(phases) - 1 and not before[at + 1].reaches(level):
             counts[phases[at][0]] += phases[at][1]
             at += 1
-        loss, cost = phases[at][0], _cost(phases[at][0])
-        taken = _first(before[at].cost, cost, level.least)
+        loss, times = phases[at]
+        taken = 1 + before[at].first(loss, range(1, times), level.least)
         counts[loss] += taken
         history = _History(level, at, taken, terms=len(counts))
         if len(counts) > MOST_PARTS:
@@ -299,12 +284,10 @@ class Growing:
         planned = defaultdict[tuple[float, float], float](float)
         for each, times in counts.items():
             planned[_smaller_noise(each.noise), each.rate] += times
-        # As if the least noise took all that is left of the level: orders then suit what is still to come.
-        worst, left = (
-            min(counts, key=lambda each: each.noise),
-            level.most - before[at].cost - taken * cost,
-        )
-        planned[level.noise, worst.rate] += left / _cost(worst)
+        # As if all that is left of the level went to the costliest loss: orders then suit what is to come.
+        worst = max(counts, key=_cost)
+        left = level.most - before[at].plus(loss, taken).cost
+        planned[_smaller_noise(worst.noise), worst.rate] += left / _cost(worst)
         places = tuple((*each, times) for each, times in planned.items())
         placed = _placed(places, self.delta, self.tolerance / 4)
         lines = None if placed is None else _ended(placed, list(counts.items()))
@@ -344,6 +327,10 @@ class _Spent(NamedTuple):
         """With so many more steps."""
         return _Spent(self.cost + times * _cost(loss), min(self.noise, loss.noise))
 
+    def first(self, loss: SampledGaussianLoss, steps: range, cost: float) -> int:
+        """How many of some numbers of further steps do not yet bring the cost to a level."""
+        return bisect(steps, False, key=lambda times: self.plus(loss, times).cost >= cost)
+
     def level(self, factor: float) -> _Level:
         """The level where each costs more than the one before by a factor."""
         at = math.floor(math.log(self.cost, factor))
@@ -364,16 +351,6 @@ def _cost(loss: SampledGaussianLoss) -> float:
     """About what a step costs, the same for all losses of one noise of the table: log M of order 1."""
     exponent = min(_smaller_noise(loss.noise) ** -2, 700.0)
     return max(math.log1p(loss.rate**2 * math.expm1(exponent)), 1e-300)
-
-
-def _first(before: float, each: float, least: float) -> int:
-    """The first number of steps whose cost, with that before, reaches a level."""
-    steps = max(1, math.ceil((least - before) / each))
-    while steps > 1 and before + (steps - 1) * each >= least:
-        steps -= 1
-    while before + steps * each < least:
-        steps += 1
-    return steps
 
 
 def _smaller_noise(noise: float, noises: int = ANCHORS) -> float:
@@ -458,16 +435,15 @@ def _moments(
     """log of bounds on M of one loss at two orders, each when removing and when adding; None if that takes too many
     points.
     """
-    columns = (np.full((4, 1), each) for each in (noise, rate, 1.0))
-    parts, orders = (
-        Parts(*columns, count=1, ulps=ulps),
-        np.array([[order], [order], [outer], [outer]]),
+    columns, outers = (
+        (np.full((4, 1), each) for each in (noise, rate, _TIMES)),
+        np.full((4, 1), outer),
     )
-    outers = np.full((4, 1), outer)
+    parts = Parts(*columns, count=1, ulps=ulps)
     points = int(class_of(plan.coarse_points(parts, outers, outers))[0])
     if points > plan.MOST_POINTS:
         return None
-    powers = np.where([[True], [False], [True], [False]], orders + 1, -orders)
+    powers = np.array([[order + 1], [-order], [outer + 1], [-outer]])
     grid = plan.coarse_grid(parts, outers, outers, points)
     return tuple(Integrands(parts, grid, powers).log_moment[:, 0].tolist())
 
@@ -499,11 +475,9 @@ def _sums(lines: Frame, losses: Phases) -> Sums | None:
         return None
     grid = raised(parts, left, right, heights.theta, points)
     waved = waves(grid, lines.step, *lines.sizes[0].tolist())
-    log_error, powers = (
-        heights.log_error(parts.noise, grid.step),
-        np.repeat(lines.powers, len(losses), axis=0),
-    )
-    line = nodes(parts, grid, waved, np.repeat(lines.step, len(powers), axis=0), powers, log_error)
+    powers = np.repeat(lines.powers, len(losses), axis=0)
+    steps, log_error = np.full_like(powers, lines.step), heights.log_error(parts.noise, grid.step)
+    line = nodes(parts, grid, waved, steps, powers, log_error)
     return Sums.of(line, moments[2:].reshape(-1, 1), parts.times[: len(losses)])
 
 
