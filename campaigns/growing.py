@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpcompose import Bound, Gaussian, compose
-from dpcompose.composition import GrowingEpsilon, batch
+from dpcompose.composition import Composable, GrowingEpsilon, batch
 
 Step = tuple[float, float]
 """A noise multiplier and a rate."""
@@ -42,7 +42,7 @@ class _OffLineError(Exception):
     """A history that no line serves, so that it would be asked as a composition."""
 
 
-def line_answer(growing: GrowingEpsilon, history: list[tuple[Gaussian, int]]) -> Bound | None:
+def line_answer(growing: GrowingEpsilon, history: list[tuple[Composable, int]]) -> Bound | None:
     """The answer of a line; None if no line serves the history."""
     with patch.object(batch, "compose", side_effect=_OffLineError):
         try:
@@ -82,8 +82,8 @@ def delta_of(rng: random.Random) -> float:
     return 10 ** -rng.choice([3.0, 5.0, 6.0, rng.uniform(3, 12), rng.uniform(12, 40)])
 
 
-def _mechanisms(steps: Schedule) -> list[tuple[Gaussian, int]]:
-    known: dict[Step, Gaussian] = {}
+def _mechanisms(steps: Schedule) -> list[tuple[Composable, int]]:
+    known: dict[Step, Composable] = {}
     return [
         (known.setdefault(each, Gaussian(each[0]).sampled(each[1])), times) for each, times in steps
     ]
@@ -188,7 +188,8 @@ def two_steps(epsilon: float, steps: Sequence[Step], *, remove: bool) -> mpmath.
     level = (mpmath.exp(corner) - 1 + q) / q if remove else None
     if level is not None and level > 0:
         ends = sorted({*ends, mpmath.log(level) * s * s + mpmath.mpf(1) / 2})
-    return mpmath.quad(term, ends)
+    value: mpmath.mpf = mpmath.quad(term, ends)  # pyright: ignore[reportAssignmentType]
+    return value
 
 
 def require_two_steps(steps: Sequence[Step], delta: float, answer: Bound) -> None:

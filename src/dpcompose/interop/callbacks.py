@@ -134,7 +134,7 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
     """
     guarded: Any = strategy
     configure = guarded.configure_train
-    if getattr(configure, "is_charged", False):
+    if getattr(guarded, "is_charged", False):
         raise UnsupportedError(
             "a strategy that is guarded", "every round would be charged twice", "Guard it once"
         )
@@ -144,8 +144,7 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
         with guard.step(**kind):
             return configure(*arguments, **named)
 
-    configure_train.is_charged = True
-    guarded.configure_train = configure_train
+    guarded.configure_train, guarded.is_charged = configure_train, True
     return strategy
 
 

@@ -171,6 +171,10 @@ def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
     return DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency)
 
 
+def _epsilon_delta(event: Any, adjacency: Adjacency) -> Composable:
+    return BlackBox(event.epsilon, delta=event.delta, holds_under=adjacency)
+
+
 def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
     rho, xi = check.nonnegative("rho", event.rho), check.nonnegative("xi", event.xi)
     return (
@@ -214,6 +218,14 @@ def _truncated(event: Any, adjacency: Adjacency) -> Composable:
     if sigma == 0:
         return BlackBox(0.0, delta=rate, holds_under=adjacency)
     return TruncatedPoisson(sigma, rate=rate, records=records, batch=min(batch, records))
+
+
+def _nothing(event: Any, adjacency: Adjacency) -> Composable:
+    return NOTHING
+
+
+def _everything(event: Any, adjacency: Adjacency) -> Composable:
+    return non_private(adjacency)
 
 
 def _refused(reason: str, remedy: str, *event: Any) -> Composable:
@@ -307,8 +319,8 @@ def _read_declared(
 
 _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
-    "NoOpDpEvent": EventRow("", lambda event, adjacency: NOTHING),
-    "NonPrivateDpEvent": EventRow("", lambda event, adjacency: non_private(adjacency)),
+    "NoOpDpEvent": EventRow("", _nothing),
+    "NonPrivateDpEvent": EventRow("", _everything),
     "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, Gaussian)),
     "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, Laplace)),
     "DiscreteLaplaceDpEvent": EventRow("noise_parameter sensitivity", _discrete_laplace),
@@ -316,8 +328,7 @@ EVENTS: dict[str, EventRow] = _declared_rows() | {
     "RandomizedResponseDpEvent": EventRow(
         "noise_parameter num_buckets", _randomized_response,
         (Adjacency.REPLACE, Adjacency.ZERO_OUT), "a record that is not there gives no answer"),
-    "EpsilonDeltaDpEvent": EventRow(
-        "epsilon delta", lambda event, adjacency: BlackBox(event.epsilon, delta=event.delta, holds_under=adjacency)),
+    "EpsilonDeltaDpEvent": EventRow("epsilon delta", _epsilon_delta),
     "ZCDpEvent": EventRow("rho xi", _concentrated),
     "MixtureOfGaussiansDpEvent": EventRow(
         "standard_deviation sensitivities sampling_probs", _mixture,
