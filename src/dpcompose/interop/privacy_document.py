@@ -356,10 +356,12 @@ def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> Anchor | None:
     if not stated.scope:
         return stated.anchor
     root, ends = root_of(stated.scope), dict(heads)
-    signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
     size = ends[root].sequence if root in ends else 0
-    if not size or any((each.root, each.size) != (root, size) for each in signed):
+    origin, written, *_ = (*stated.checkpoint.split("\n"), "")
+    is_of_checkpoint = origin.endswith(f"/{root}") and written == str(size)
+    if not size or (stated.checkpoint and not is_of_checkpoint):
         raise StatementError("it stands on no anchor of the log of its scope, or on two")
+    signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
     return Anchor(heads, tuple(signed))
 
 
