@@ -133,19 +133,30 @@ def guard_strategy(strategy: Strategy, guard: TrainingGuard, **kind: Unpack[Step
             twice.
     """
     guarded: Any = strategy
-    configure = guarded.configure_train
-    if getattr(guarded, "is_charged", False):
+    ask = guarded.configure_train
+    if isinstance(ask, GuardedRound):
         raise UnsupportedError(
             "a strategy that is guarded", "every round would be charged twice", "Guard it once"
         )
-    guard.steps_left(**kind)  # a bad round is refused now
-
-    def configure_train(*arguments: Any, **named: Any) -> Any:
-        with guard.step(**kind):
-            return configure(*arguments, **named)
-
-    guarded.configure_train, guarded.is_charged = configure_train, True
+    guarded.configure_train = GuardedRound(guard, kind, ask)
     return strategy
+
+
+class GuardedRound(_Guarded):
+    """A replacement for a strategy's `configure_train` that charges the round first."""
+
+    def __init__(self, guard: TrainingGuard, kind: StepKind, ask: Callable[..., Any]) -> None:
+        super().__init__(guard, kind)
+        self.ask = ask
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Charge and redeem the round, then return what the original `configure_train` returns.
+
+        Raises:
+            StepRefusedError: If the round does not fit the budget.
+        """
+        with self.guard.step(**self.kind):
+            return self.ask(*arguments, **named)
 
 
 def _callback(hooks: type[_Guarded], base: str, module: str, extra: str) -> Callable[..., Any]:

@@ -318,7 +318,7 @@ class _Level(NamedTuple):
 
 
 class _Spent(NamedTuple):
-    """What some steps cost, and their least noise."""
+    """The cost of some steps, and their least noise."""
 
     cost: float = 0.0
     noise: float = math.inf
