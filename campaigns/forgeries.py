@@ -133,6 +133,15 @@ def _words(content: Content) -> None:
     content["unit"] = "one planet"
 
 
+def _earlier(content: Content) -> None:
+    """The charges up to an earlier anchor; of chosen ones, none of the last kind."""
+    if "scope" in content:
+        before = json.loads(office().chosen)
+        content.update(runs=before["runs"], anchor=before["anchor"])
+    else:
+        del content["runs"][-1]
+
+
 ROWS: tuple[tuple[str, Change, bool, bool, frozenset[str]], ...] = (
     ("any byte, not the digest", _words, False, False, frozenset(VERIFIERS)),
     ("an epsilon that looks smaller", _smaller, True, False, frozenset(VERIFIERS)),
@@ -149,6 +158,7 @@ ROWS: tuple[tuple[str, Change, bool, bool, frozenset[str]], ...] = (
     ("the words on sampling", lambda content: content.update(sampling="Poisson"), True, False,
      frozenset({"digest", "key"})),
     ("charges that it leaves out", _left_out, True, True, frozenset({"digest", "ledger", "key"})),
+    ("an earlier anchor under the same checkpoint", _earlier, True, True, frozenset({"digest", "ledger", "key"})),
     ("nothing", lambda content: None, False, False, frozenset()),
 )  # fmt: skip
 """The rows of the table in `docs/statements.md`: the forgery, whether the digest and the numbers are written anew, and
@@ -257,6 +267,8 @@ def charged(text: str | bytes) -> Counter[str]:
     listed, last = {entry["hash"] for entry in content["entries"]}, 0
     if "scope" in content:
         last = dict(Anchor.read(content["anchor"]).heads)["city"].sequence
+        if "checkpoint" in content and int(content["checkpoint"].split("\n")[1]) != last:
+            return Counter({"the checkpoint is of other charges": 1})
     for entry in office().ledger.entries("city"):
         if entry.kind == Entry.GRANTED and (entry.sequence <= last or entry.hash in listed):
             for part, times in compose(parse(str(entry.description["mechanism"]))).parts:

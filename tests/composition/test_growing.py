@@ -9,6 +9,7 @@ import random
 
 import pytest
 
+from campaigns import growing as attack
 from dpcompose import Bound, Gaussian, Laplace, compose
 from dpcompose.composition import GrowingEpsilon
 from dpcompose.errors import DomainError
@@ -101,3 +102,26 @@ def test_after_an_error_nothing_is_kept() -> None:
 def test_delta_is_a_probability(delta: float) -> None:
     with pytest.raises(DomainError):
         GrowingEpsilon(delta)
+
+
+def test_random_histories_are_those_of_fresh_questions_and_contain_the_truth() -> None:
+    assert "answers of lines" in attack.campaign(histories=4, seed=2)
+
+
+def test_an_integral_knows_the_epsilon_of_two_steps() -> None:
+    step = (1.2, 0.2)
+    answer = GrowingEpsilon(1e-9).bound([(Gaussian(1.2).sampled(0.2), 2)])
+    assert "kept" in str(answer.certificate)
+    attack.require_two_steps([step, step], 1e-9, answer)
+    moved = Bound(answer.upper, answer.upper + answer.width)
+    with pytest.raises(attack.GrowingError):
+        attack.require_two_steps([step, step], 1e-9, moved)
+
+
+def test_noise_that_falls_from_step_to_step_stays_on_lines() -> None:
+    history = [(Gaussian(4 * 0.99**step).sampled(0.01), 1) for step in range(150)]
+    growing = GrowingEpsilon(1e-6)
+    for steps in range(20, 150, 10):
+        answer = growing.bound(history[:steps])
+        assert "kept" in str(answer.certificate)
+        assert answer.width <= 1e-8 * answer.upper

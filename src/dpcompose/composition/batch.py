@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Unpack, overload
+from typing import Any, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -517,12 +517,9 @@ class GrowingEpsilon:
 
     def _evaluate(self) -> Bound:
         """Return the bound on epsilon of the entries read so far."""
-        phases = [phase for phase in self._phases if phase is not None]
-        if (
-            len(phases) == len(self._known)
-            and 0 < self.delta < 1
-            and sum(times for _, times in phases[:2]) > 1
-        ):
+        steps = sum(times for _, times in self._known[:2])
+        if all(self._phases) and 0 < self.delta < 1 and steps > 1:
+            phases = cast("list[tuple[SampledGaussianLoss, int]]", self._phases)
             lower, upper = self._growing.epsilon(phases)
             if upper - lower <= 10 * TOLERANCE * max(upper, 1e-3):
                 return Bound(lower, upper, _KEPT)

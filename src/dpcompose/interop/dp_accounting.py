@@ -123,8 +123,9 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
             raise DomainError(
                 "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
             )
-        inner = read_event(event.event, adjacency, (*above, id(event)))
-        return row.composition(event, adjacency, inner)
+        return row.composition(
+            event, adjacency, read_event(event.event, adjacency, (*above, id(event)))
+        )
     except DomainError as error:
         own, bracket, index = error.name.partition("[")
         field = next((each for each in (own, *_CALLED.get(own, ())) if each in fields), own)

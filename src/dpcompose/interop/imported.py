@@ -128,8 +128,9 @@ def import_plan(
     """
     file = path_of("path", path)
     try:
-        composition = _composition(path, _loaded(file), adjacency)
-        return plan_of(composition, adjacency=adjacency, question=question)
+        return plan_of(
+            _composition(path, _loaded(file), adjacency), adjacency=adjacency, question=question
+        )
     except DomainError as error:
         expected = f"{error.domain} {error.remedy}".rstrip()
         raise PlanError(str(path), error.name, "", error.value, expected) from None

@@ -76,6 +76,12 @@ class Phase(NamedTuple):
         """
         return self.steps > 0 and self.sample_rate > 0
 
+    @property
+    def charged(self) -> tuple[Composable, int] | None:
+        """The mechanism of its steps, with their number; None if they cost nothing, or added no noise."""
+        noise, rate, steps = self
+        return (_mechanism(noise, rate), steps) if self.costs and noise else None
+
 
 @lru_cache(maxsize=1 << 16)
 def _mechanism(noise: float, rate: float) -> Composable:
@@ -161,20 +167,15 @@ class KnownHistory:
         if not isinstance(history, list) or history[:same] != self._phases[:same]:
             same = 0
         new = read_history(cast("Any", history)[same:] if same else history)
-        self._phases[same:] = new
-        self._steps[same:] = [
-            (_mechanism(*phase[:2]), phase.steps)
-            if phase.costs and phase.noise_multiplier
-            else None
-            for phase in new
-        ]
-        bare = [rate for noise, rate, steps in self._phases if rate and steps and not noise]
-        if bare:
-            return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
+        self._phases[same:], self._steps[same:] = new, [phase.charged for phase in new]
+        steps = [step for step in self._steps if step is not None]
+        if len(steps) < len(self._steps):
+            bare = [each.sample_rate for each in self._phases if each.costs and not each.charged]
+            if bare:
+                return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:
             del self._growing[next(iter(self._growing))]
-        growing = self._growing.setdefault(delta, GrowingEpsilon(delta))
-        return growing.bound([step for step in self._steps if step is not None])
+        return self._growing.setdefault(delta, GrowingEpsilon(delta)).bound(steps)
 
 
 __all__ = [
@@ -328,8 +329,7 @@ class _Accounting:
                 raise UnsupportedError(
                     f"get_epsilon({name}={value!r})", reason, _POISSON if name in _SAMPLING else ""
                 )
-        history = _as_it_will_run(self.history, inspect.currentframe())
-        return self._known.bound(history, delta).upper
+        return self._known.bound(_as_it_will_run(self.history, inspect.currentframe()), delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
         """The hook that Opacus calls before each optimizer step: it checks the data loader and

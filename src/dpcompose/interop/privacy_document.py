@@ -57,6 +57,7 @@ FORMAT = "dpcompose privacy statement 1"
 _SIGNED = "dpcompose.statement@v1\n"
 LARGEST = 1_000_000
 """The largest size of a document, in bytes."""
+_TWO_ANCHORS = "it stands on no anchor of the log of its scope, or on two"
 LISTED = 20
 """The number of kinds of other charges of a ledger that are listed."""
 
@@ -309,11 +310,11 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
             "it lists no charges and names no scope, so a ledger cannot confirm it"
         )
     ledger.verify(_anchor(stated, keys))
+    last = 0
     with ledger.moment() as moment:
         if stated.scope:
-            last = dict(stated.anchor.heads if stated.anchor else ())[
-                root_of(stated.scope)
-            ].sequence
+            heads = dict(stated.anchor.heads if stated.anchor else ())
+            last = heads[root_of(stated.scope)].sequence
             charged = list(granted(moment, stated.scope, last=last))
         else:
             charged = [_entry(moment, each) for each in dict.fromkeys(stated.entries)]
@@ -341,6 +342,12 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         raise StatementError(
             f"the mechanisms that were charged are not those that are stated{left_out}"
         )
+    origin, size, *_ = (*stated.checkpoint.split("\n"), "")  # without a key too
+    if stated.checkpoint and (origin.rpartition("/")[2], size) != (
+        root_of(stated.scope),
+        str(last),
+    ):
+        raise StatementError(_TWO_ANCHORS)
     listed = [
         one_line(f"{what}, {times:,} time{'s' * (times != 1)}")
         for what, times in others.most_common(LISTED)
@@ -356,10 +363,10 @@ def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> Anchor | None:
     if not stated.scope:
         return stated.anchor
     root, ends = root_of(stated.scope), dict(heads)
-    signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
     size = ends[root].sequence if root in ends else 0
+    signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
     if not size or any((each.root, each.size) != (root, size) for each in signed):
-        raise StatementError("it stands on no anchor of the log of its scope, or on two")
+        raise StatementError(_TWO_ANCHORS)
     return Anchor(heads, tuple(signed))
 
 

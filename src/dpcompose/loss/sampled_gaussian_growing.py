@@ -1,53 +1,59 @@
 """Epsilon of a growing history of sampled Gaussians: a line is drawn, and every further step adds its rows to it.
 
-A line that is drawn for the first s steps serves all that come after: log M of what is added is one more term at each
+A line that is drawn for the first steps serves those that come after: log M of what is added is one more term at each
 node, and what is left out beyond the last node falls with every factor |M| <= M(order). A line is drawn anew where the
-number of steps has grown by `FARTHER`. Where that is follows from the steps alone, and sums run in the order of the
-steps, so that an answer is the same to the last bit whether or not a shorter history was asked before. The answers after
-many steps of one phase are rows of the same arrays: whoever asks after each step has the next ones computed ahead.
+cost of the steps has grown by a factor. Where that is follows from the steps alone, and sums run in their order, so
+that an answer is the same to the last bit whether or not a shorter history was asked before. The answers after many
+steps of one phase are rows of the same arrays: whoever asks after each step has the next ones computed ahead.
 
-The line of one loss alone is placed for its anchor, the next smaller noise of a table, and for the most steps that it
-will serve, which are the largest epsilons: the searches for a noise that ask about many place few lines. What a line
-leaves out is proved for each loss by itself.
+A line is placed for losses of a table, each with the next smaller noise, and for the largest cost that it will serve:
+many losses are placed as few, and the searches for a noise that ask about many place few lines. What a line leaves out
+is proved for each loss by itself. Moments of the losses of the table bound those of the losses: more noise is a
+mechanism on the output, which lowers every moment of either direction.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, cast
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcompose.contour import ArrayRows, ContourRows
+from dpcompose.contour import ArrayRows, ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import strip_sums
-from dpcompose.loss.sampled_gaussian_many import Drawn, Nodes, larger, planned
+from dpcompose.loss.sampled_gaussian_many import larger
 from dpcompose.loss.sampled_gaussian_nodes import nodes, raised, waves
 from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts, Targets, class_of
 from dpcompose.numerics import Complexes, Reals, U
 
 FARTHER, FARTHER_OF_MANY, MANY, MOST_PARTS = 1.08, 1.35, 16, 2048
-"""By what factor steps grow until another line is drawn: of few phases, and of many, whose lines cost more."""
-ANCHORS = 8
-"""Noises of the table in an octave."""
-_MOST_NODES, _DEPTH = 4000, 45.0
+"""By what factor the cost grows until another line is drawn: of few phases, and of many, whose lines cost more."""
+ANCHORS, MOMENTS = 8, 64
+"""Noises of the table in an octave, for placing lines and for moments."""
+_MOST_NODES, _DEPTH = 4000, 37.0
 _DEEP = np.full((1, 1), _DEPTH)
 _SHORT, _ANGLE = 64, 1.7
 """Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
-_RAISED, _ABOVE, _HIGHEST = 1.2, 1.4, 2.8
+_RAISED, _ABOVE, _HIGHEST = 0.8, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
-_ENDS = (1.6, 2.4, 4.0, 8.0, 20.0, 60.0)
+_ENDS = [1.25**each for each in range(-1, 26)]
 """Multiples of the frequency at which a line of Gaussian losses would end, tried in turn."""
 _RARE, _THETAS = 3.0, (0.15, 0.4, 0.8)
 """From this multiple on losses are not alike, and these shifts over s^2 are tried."""
 _SHARE = 1e-6
 """How much of its height may be left out of the smaller direction, for which little is to be proved."""
+_TIMES = 1e4
+"""For so many copies bounds on moments are fine enough."""
+_TOGETHER = 32
+"""Losses that are summed at once, so few that their arrays stay in the cache of a processor."""
 _ENTRIES = 1 << 16
 """Values of log M that are held at once."""
 _AHEAD = 64
@@ -77,59 +83,62 @@ class Frame(ArrayRows):
     tails: Reals
     sizes: NDArray[np.int64]
 
+    @property
+    def powers(self) -> Reals:
+        """Of the likelihood ratio, when removing and when adding, shape (2, 1); for one line."""
+        return np.concatenate([self.order + 1, -self.order])
+
     def start(self, log: Reals) -> Reals:
         """About epsilon where log M at the order is another, as if both grew with the number of Gaussian steps."""
         moved = 2 * self.log / self.order * (np.sqrt(log / self.log) - 1)
         return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
 
-class Row(NamedTuple):
-    """Sums of log M at the nodes of a line, with bounds on their errors, their sizes, and bounds at the outer order."""
+class Sums(NamedTuple):
+    """Sums of log M on a line, of the record removed and added.
+
+    Args:
+        log: At the n nodes, shape (k, 2, n), a row for each number of steps.
+        bounds: Bounds on their errors, their sizes, a bound at the outer order and its size, shape (k, 2, 2 n + 2).
+    """
 
     log: Complexes
-    error: Reals
-    size: Reals
-    outer: Reals
-    outer_size: Reals
+    bounds: Reals
 
     @staticmethod
-    def of(nodes: Nodes, parts: Parts) -> Row:
-        """The sums over the parts."""
-        log, total = nodes.line.log, cast("Callable[[Any], Any]", parts.total)
-        return Row(
-            total(log),
-            total(nodes.line.error),
-            total(np.abs(log)),
-            total(nodes.bound),
-            total(np.abs(nodes.bound)),
-        )
+    def of(line: Line, outer: Reals, times: Reals) -> Sums:
+        """Of some losses, each so often as `times` says, shape (p, 1).
 
-    def plus(self, other: Row, times: Reals | int) -> Row:
-        """So many copies of another more; of several numbers, shape (k, 1), one row for each."""
-        return Row(
-            self.log + times * other.log,
-            self.error + times * other.error,
-            self.size + times * other.size,
-            self.outer + times * other.outer,
-            self.outer_size + times * other.outer_size,
+        Args:
+            line: log M of one copy of each, first those of the record removed, shape (2 p, n).
+            outer: Bounds on it at the outer order, shape (2 p, 1).
+            times: How many copies there are of each, shape (p, 1).
+        """
+        bounds = np.concatenate([line.error, np.abs(line.log), outer, np.abs(outer)], axis=1)
+        log, bounds = (
+            np.add.reduce(times * each.reshape(2, len(times), -1), axis=1)[None]
+            for each in (line.log, bounds)
         )
+        return Sums(log, bounds)
+
+    def plus(self, other: Sums, times: Reals | int = 1) -> Sums:
+        """So many copies of another more; of several numbers, shape (k, 1, 1), one row for each."""
+        return Sums(self.log + times * other.log, self.bounds + times * other.bounds)
 
     def contour(self, lines: Frame, direction: int, terms: int) -> ContourRows:
         """The line of one direction; `terms`: how many were added up."""
-        rounding = (4 + terms) * U
+        rounding, count = (4 + terms) * U, self.log.shape[2]
+        bounds = self.bounds[:, direction]
+        error, size, outer = bounds[:, :count], bounds[:, count:-2], bounds[:, -2:]
         return ContourRows(
             order=lines.order,
             step=lines.step,
-            log=self.log,
-            error=self.error * (1 + 1e-12 + rounding) + rounding * self.size,
+            log=self.log[:, direction],
+            error=error * (1 + 1e-12 + rounding) + rounding * size,
             tail=lines.tails[:, direction : direction + 1],
             outer=lines.outer,
-            outer_log=self.outer + rounding * self.outer_size,
+            outer_log=outer[:, :1] + rounding * outer[:, 1:],
         )
-
-
-Both = tuple[Row, Row]
-"""Of the record removed, and of the record added."""
 
 
 @dataclass
@@ -137,7 +146,7 @@ class _History:
     """A line, and the sums over all steps before the last phase.
 
     Args:
-        serves: The numbers of steps that the line serves; it was drawn for the first.
+        level: The level that the line serves; it was drawn for the first steps of it.
         phase: The first phase that is not wholly in the sums.
         taken: How many of its steps are.
         lines: The line; None if none is short enough.
@@ -146,15 +155,21 @@ class _History:
         rows: One copy of each loss; None where it takes too many points.
     """
 
-    serves: range
+    level: _Level
     phase: int
     taken: int
     lines: Frame | None = None
-    sums: Both | None = None
+    sums: Sums | None = None
     terms: int = 0
-    rows: dict[SampledGaussianLoss, Both | None] = field(
-        default_factory=dict[SampledGaussianLoss, Both | None]
+    rows: dict[SampledGaussianLoss, Sums | None] = field(
+        default_factory=dict[SampledGaussianLoss, Sums | None]
     )
+
+    def copy(self, lines: Frame, loss: SampledGaussianLoss) -> Sums | None:
+        """One copy of a loss at the nodes of the line; None if it takes too many points."""
+        if loss not in self.rows:
+            self.rows[loss] = _sums(lines, [(loss, 1)])
+        return self.rows[loss]
 
 
 class _Ends(NamedTuple):
@@ -179,6 +194,8 @@ class Growing:
     tolerance: float
     _history: _History | None = None
     _answers: _Ends = field(default_factory=_Ends)
+    _before: list[_Spent] = field(default_factory=lambda: [_Spent()])
+    """What all phases before each one cost."""
 
     def epsilon(self, phases: Phases) -> tuple[float, float]:
         """The ends of epsilon; NaN if it is not proved here.
@@ -190,11 +207,9 @@ class Growing:
         loss, times = phases[-1]
         grows = self._answers.phases == len(phases)
         if not (grows and 0 <= times - self._answers.first < len(self._answers.lower)):
-            before, count = sum(steps for _, steps in phases[:-1]), 1
-            if grows:
-                count = min(_AHEAD, self._served(phases) - before - times)
-            longer = [*phases[:-1], (loss, times + count - 1)]
-            lower, upper = self._epsilons(longer, count)
+            level, served = self._level(phases)
+            count = min(_AHEAD, served) if grows else 1
+            lower, upper = self._epsilons([*phases[:-1], (loss, times + count - 1)], level, count)
             self._answers = _Ends(len(phases), times, lower.tolist(), upper.tolist())
         at = times - self._answers.first
         return self._answers.lower[at], self._answers.upper[at]
@@ -205,25 +220,32 @@ class Growing:
         for at, (loss, steps) in enumerate(phases):
             first = 0
             while first < steps:
-                shorter = [*phases[:at], (loss, first + 1)]
-                last = min(steps, self._served(shorter) - before - 1)
-                yield before + first, *self._epsilons([*phases[:at], (loss, last)], last - first)
+                level, served = self._level([*phases[:at], (loss, first + 1)])
+                last = min(steps, first + served)
+                ends = self._epsilons([*phases[:at], (loss, last)], level, last - first)
+                yield before + first, *ends
                 first = last
             before += steps
 
-    def _served(self, phases: Phases) -> int:
-        """The number of steps from which on the line of a history does not serve, or not in the same arrays."""
-        steps, history = sum(times for _, times in phases), self._history
-        if history is None or history.lines is None or history.serves != _serving(phases):
-            return steps + 1  # another line is needed first
-        return min(history.serves.stop, steps + max(1, _ENTRIES // int(history.lines.sizes.prod())))
+    def _level(self, phases: Phases) -> tuple[_Level, int]:
+        """The level of a history, and how many steps, its last one among them, are of it and in one array."""
+        before = self._before
+        for loss, times in phases[len(before) - 1 : -1]:
+            before.append(before[-1].plus(loss, times))
+        loss, times = phases[-1]
+        level = before[len(phases) - 1].plus(loss, times).level(_factor(phases))
+        history = self._history
+        if history is None or history.lines is None or history.level != level:
+            return level, 1  # another line is needed first
+        most = max(1, _ENTRIES // int(history.lines.sizes.prod()))
+        further = range(times + 1, times + most)
+        return level, 1 + before[len(phases) - 1].first(loss, further, level.most)
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
-    def _epsilons(self, phases: Phases, count: int) -> tuple[Reals, Reals]:
+    def _epsilons(self, phases: Phases, level: _Level, count: int) -> tuple[Reals, Reals]:
         """The ends after each of the last `count` steps, all of the last phase and of one line, shape (count,)."""
-        serves = _serving(phases)
-        if self._history is None or self._history.serves != serves:
-            self._history = self._drawn(phases, serves)
+        if self._history is None or self._history.level != level:
+            self._history = self._drawn(phases, level)
         history = self._history
         lines, sums, terms = history.lines, history.sums, history.terms
         unproved = np.full((2, count), np.nan)
@@ -233,18 +255,13 @@ class Growing:
             loss, times = phases[at]
             if at > history.phase:
                 history.phase, history.taken, history.sums, history.terms = at, 0, sums, terms
-            steps = (
-                times - np.arange(count, dtype=float)[::-1, None]
-                if at == len(phases) - 1
-                else times
-            )
-            if np.any(steps > history.taken):
-                if loss not in history.rows:
-                    history.rows[loss] = _OnLine(lines, loss, 1).copy(lines)
-                row = history.rows[loss]
+            is_last = at == len(phases) - 1
+            steps = times - np.arange(count if is_last else 1, dtype=float)[::-1, None, None]
+            if steps[-1] > history.taken:
+                row = history.copy(lines, loss)
                 if row is None:
                     return unproved[0], unproved[1]
-                sums, terms = _plus(sums, row, steps - history.taken), terms + 1
+                sums, terms = sums.plus(row, steps - history.taken), terms + 1
         same = np.zeros(count, dtype=int)
         return _larger(lines[same], sums, terms, self._targets[same])
 
@@ -252,80 +269,109 @@ class Growing:
     def _targets(self) -> Targets:
         return Targets(np.full((1, 1), self.delta), np.full((1, 1), np.nan), self.tolerance)
 
-    def _drawn(self, phases: Phases, serves: range) -> _History:
-        """A line for the first of the steps that it is to serve."""
-        at, before, start, counts = 0, 0, serves.start, Counter[SampledGaussianLoss]()
-        while before + phases[at][1] < start:
+    def _drawn(self, phases: Phases, level: _Level) -> _History:
+        """A line for the first steps that are of a level."""
+        before, counts, at = self._before, Counter[SampledGaussianLoss](), 0
+        while at < len(phases) - 1 and not before[at + 1].reaches(level):
             counts[phases[at][0]] += phases[at][1]
-            before, at = before + phases[at][1], at + 1
-        counts[phases[at][0]] += start - before
-        history = _History(serves, at, start - before, terms=len(counts))
-        if len(counts) == 1:
-            self._draw_alone(history, phases[at][0])
-        elif len(counts) <= MOST_PARTS:
-            self._draw_several(history, counts)
+            at += 1
+        loss, times = phases[at]
+        taken = 1 + before[at].first(loss, range(1, times), level.least)
+        counts[loss] += taken
+        history = _History(level, at, taken, terms=len(counts))
+        if len(counts) > MOST_PARTS:
+            return history
+        planned = defaultdict[tuple[float, float], float](float)
+        for each, times in counts.items():
+            planned[_smaller_noise(each.noise), each.rate] += times
+        # As if all that is left of the level went to the costliest loss: orders then suit what is to come.
+        worst = max(counts, key=_cost)
+        left = level.most - before[at].plus(loss, taken).cost
+        planned[_smaller_noise(worst.noise), worst.rate] += left / _cost(worst)
+        places = tuple((*each, times) for each, times in planned.items())
+        placed = _placed(places, self.delta, self.tolerance / 4)
+        lines = None if placed is None else _ended(placed, list(counts.items()))
+        copy = None if lines is None else history.copy(lines, loss)
+        if lines is None or copy is None:
+            return history
+        times = counts.pop(loss)
+        sums, others = copy.plus(copy, times - 1), list(counts.items())
+        for start in range(0, len(others), _TOGETHER):
+            some = _sums(lines, others[start : start + _TOGETHER])
+            if some is None:
+                return history
+            sums = sums.plus(some)
+        history.sums, history.lines = sums, lines
+        if others:
+            lower, _ = _larger(lines, sums, history.terms, self._targets)
+            value = np.where(lower > 0, lower, lines.value)
+            history.lines = replace(lines, value=value, log=sums.log[:, 0, :1].real)
         return history
 
-    def _draw_alone(self, history: _History, loss: SampledGaussianLoss) -> None:
-        """Draw the line of one loss."""
-        start, most = history.serves.start, history.serves.stop
-        noise = 2.0 ** (math.floor(math.log2(loss.noise) * ANCHORS) / ANCHORS)
-        anchor = _anchored(noise, loss.rate, most, self.delta, self.tolerance / 4)
-        if anchor is None:
-            return
-        copies = _OnLine(anchor.lines, loss, start)
-        lines = copies.ended(anchor)
-        copy = None if lines is None else copies.copy(lines)
-        if copy is not None:
-            history.rows[loss], history.lines = copy, lines
-            history.sums = _plus(copy, copy, start - 1)
 
-    def _draw_several(self, history: _History, counts: Counter[SampledGaussianLoss]) -> None:
-        """Draw the line of several losses, all planned together."""
-        columns = np.array([(loss.noise, loss.rate, times) for loss, times in counts.items()]).T
-        ulps = max(loss.ulps for loss in counts)
-        parts = Parts(*columns[:, :, None], count=len(counts), ulps=ulps)
-        for _, lines in planned(parts, self._targets, _MOST_NODES):
-            drawn = Drawn(parts, lines)
-            history.sums = Row.of(drawn.nodes(0), parts), Row.of(drawn.nodes(1), parts)
-            frame = Frame(
-                lines.order, lines.step, lines.outer, lines.value,
-                log=history.sums[0].log.real[:, :1], tails=lines.tails, sizes=lines.sizes[:, :2],
-            )  # fmt: skip
-            lower, _ = _larger(frame, history.sums, history.terms, self._targets)
-            history.lines = replace(frame, value=np.where(lower > 0, lower, lines.value))
+class _Level(NamedTuple):
+    """Histories that share a line: what they cost, in [least, most), and their least noise, as of the table."""
+
+    least: float
+    most: float
+    noise: float
 
 
-def _serving(phases: Phases) -> range:
-    """The numbers of steps, that of a history among them, that share a line."""
-    steps, factor = (
-        sum(times for _, times in phases),
-        FARTHER_OF_MANY if len(phases) > MANY else FARTHER,
-    )
-    start, following = 1, 2
-    while following <= steps:
-        start, following = following, max(following + 1, int(following * factor))
-    return range(start, following)
+class _Spent(NamedTuple):
+    """The cost of some steps, and their least noise."""
+
+    cost: float = 0.0
+    noise: float = math.inf
+
+    def plus(self, loss: SampledGaussianLoss, times: int) -> _Spent:
+        """With so many more steps."""
+        return _Spent(self.cost + times * _cost(loss), min(self.noise, loss.noise))
+
+    def first(self, loss: SampledGaussianLoss, steps: range, cost: float) -> int:
+        """How many of some numbers of further steps do not yet bring the cost to a level."""
+        return bisect(steps, False, key=lambda times: self.plus(loss, times).cost >= cost)
+
+    def level(self, factor: float) -> _Level:
+        """The level where each costs more than the one before by a factor."""
+        at = math.floor(math.log(self.cost, factor))
+        at += (factor ** (at + 1) <= self.cost) - (factor**at > self.cost)
+        return _Level(factor**at, factor ** (at + 1), _smaller_noise(self.noise))
+
+    def reaches(self, level: _Level) -> bool:
+        """Whether the steps are of a level or of a later one."""
+        return self.cost >= level.least and _smaller_noise(self.noise) <= level.noise
 
 
-def _plus(sums: Both, row: Both, times: Reals | int) -> Both:
-    return sums[0].plus(row[0], times), sums[1].plus(row[1], times)
+def _factor(phases: Phases) -> float:
+    return FARTHER_OF_MANY if len(phases) > MANY else FARTHER
 
 
-def _larger(lines: Frame, sums: Both, terms: int, targets: Targets) -> tuple[Reals, Reals]:
+@lru_cache(maxsize=1 << 12)
+def _cost(loss: SampledGaussianLoss) -> float:
+    """About what a step costs, the same for all losses of one noise of the table: log M of order 1."""
+    exponent = min(_smaller_noise(loss.noise) ** -2, 700.0)
+    return max(math.log1p(loss.rate**2 * math.expm1(exponent)), 1e-300)
+
+
+def _smaller_noise(noise: float, noises: int = ANCHORS) -> float:
+    """The next smaller noise of a table of so many in an octave."""
+    return min(noise, 2.0 ** (math.floor(math.log2(noise) * noises) / noises))
+
+
+def _larger(lines: Frame, sums: Sums, terms: int, targets: Targets) -> tuple[Reals, Reals]:
     """The ends of epsilon, shape (m,) each."""
-    remove, add = (each.contour(lines, at, terms) for at, each in enumerate(sums))
-    value = lines.start(sums[0].log.real[:, :1])
+    remove, add = (sums.contour(lines, direction, terms) for direction in (0, 1))
+    value = lines.start(sums.log[:, 0, :1].real)
     return larger(remove, add, add.__getitem__, targets=targets, value=value)
 
 
-class _Anchor(NamedTuple):
-    """Where the lines of a loss and of those with a little more noise stand.
+class _Placed(NamedTuple):
+    """Where the line of some losses stands.
 
     Args:
         lines: The line, but for its end.
         end: The frequency at which that of Gaussian losses ends, shape (1, 1).
-        wanted: For each direction how much may be left out, shape (1, 2).
+        wanted: For each direction how much may be left out, shape (2, 1).
     """
 
     lines: Frame
@@ -334,15 +380,14 @@ class _Anchor(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _anchored(
-    noise: float, rate: float, times: int, delta: float, tolerance: float
-) -> _Anchor | None:
-    """Where the line of so many copies stands; None if that takes too many points. It proves nothing.
+def _placed(
+    losses: tuple[tuple[float, float, float], ...], delta: float, tolerance: float
+) -> _Placed | None:
+    """Where the line of losses stands, each a noise, a rate and how often; None if that takes too many points.
 
-    That it is remembered pays in the searches of `benchmarks.adapters` and `benchmarks.interop`.
+    It proves nothing. That it is remembered pays in the searches of `benchmarks.adapters` and `benchmarks.interop`.
     """
-    columns = (np.array([[float(each)]]) for each in (noise, rate, times))
-    parts = Parts(*columns, count=1, ulps=0)
+    parts = Parts(*np.array(losses).T[:, :, None], count=len(losses), ulps=0)
     targets = Targets(np.full((1, 1), delta), np.full((1, 1), np.nan), tolerance)
     guess, most = plan.first_orders(parts, targets)
     points = int(class_of(plan.coarse_points(parts, guess, most))[0])
@@ -353,102 +398,148 @@ def _anchored(
     if not places.solved[0]:
         return None
     lines = Frame(
-        places.order, places.step, places.outer, places.value, log=places.log_m,
-        tails=np.full((1, 2), np.inf), sizes=np.zeros((1, 2), np.int64),
-    )  # fmt: skip
+        order=places.order,
+        step=places.step,
+        outer=places.outer,
+        value=places.value,
+        log=places.log_m,
+        tails=np.full((1, 2), np.inf),
+        sizes=np.zeros((1, 2), np.int64),
+    )
     end = np.sqrt(2 * (np.maximum(-np.log(places.error), 1.0) + 1.0) / places.variance)
     small = np.maximum(places.error, _SHARE * places.height)
-    return _Anchor(lines, end, np.concatenate([2 * math.pi * places.error, small], axis=1))
+    return _Placed(lines, end, np.concatenate([2 * math.pi * places.error, small]))
 
 
-@dataclass(frozen=True)
-class _OnLine:
-    """Copies of one loss at the nodes of a line.
+def _rows(losses: Phases, copies: int) -> Parts:
+    """Losses with their numbers of copies, as so many equal compositions."""
+    columns = np.array([(loss.noise, loss.rate, times) for loss, times in losses]).T[:, :, None]
+    ulps = max(loss.ulps for loss, _ in losses)
+    return Parts(*np.tile(columns, (1, copies, 1)), count=len(losses), ulps=ulps)
 
-    Both directions, at the order and at the outer one, are rows of the same arrays, with one grid for all.
+
+def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
+    """At the order, first when removing and then when adding; None if that takes too many points."""
+    parts, outer = _rows(losses, 2), np.repeat(lines.outer, 2, axis=0)
+    points = int(class_of(plan.coarse_points(parts, outer, outer)).max())
+    if points > plan.MOST_POINTS:
+        return None
+    grid = plan.coarse_grid(parts, outer, outer, points)
+    return Integrands(parts, grid, parts.spread(lines.powers))
+
+
+@lru_cache(maxsize=1 << 10)
+def _moments(
+    noise: float, rate: float, ulps: int, order: float, outer: float
+) -> tuple[float, ...] | None:
+    """log of bounds on M of one loss at two orders, each when removing and when adding; None if that takes too many
+    points.
+    """
+    columns, outers = (
+        (np.full((4, 1), each) for each in (noise, rate, _TIMES)),
+        np.full((4, 1), outer),
+    )
+    parts = Parts(*columns, count=1, ulps=ulps)
+    points = int(class_of(plan.coarse_points(parts, outers, outers))[0])
+    if points > plan.MOST_POINTS:
+        return None
+    powers = np.array([[order + 1], [-order], [outer + 1], [-outer]])
+    grid = plan.coarse_grid(parts, outers, outers, points)
+    return tuple(Integrands(parts, grid, powers).log_moment[:, 0].tolist())
+
+
+def _sums(lines: Frame, losses: Phases) -> Sums | None:
+    """Losses at the nodes of a line, each so often as it is there; None if that takes too many points."""
+    order, outer = float(lines.order[0, 0]), float(lines.outer[0, 0])
+    bounds = [
+        _moments(_smaller_noise(loss.noise, MOMENTS), loss.rate, loss.ulps, order, outer)
+        for loss, _ in losses
+    ]
+    columns = [
+        _raised(loss.noise, order, each[:2])
+        for (loss, _), each in zip(losses, bounds, strict=True)
+        if each
+    ]
+    if len(columns) < len(losses):
+        return None
+    heights, moments = Heights.of(np.array(columns)), np.array(bounds).T
+    if lines.sizes.prod() <= _SHORT:
+        heights = _flatter(heights, losses, lines, moments[:2])
+    is_alone = len(losses) == 1  # then both directions have one grid
+    parts = _rows(losses, 1 if is_alone else 2)
+    heights = heights if is_alone else Heights.of(np.tile(heights.columns, (2, 1)))
+    side = parts.noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * parts.noise))
+    left, right = parts.ends(lines.order, side)
+    points = int(class_of((right - left) / heights.step(parts.noise, _DEEP) + 3).max())
+    if points > plan.MOST_POINTS:
+        return None
+    grid = raised(parts, left, right, heights.theta, points)
+    waved = waves(grid, lines.step, *lines.sizes[0].tolist())
+    powers = np.repeat(lines.powers, len(losses), axis=0)
+    steps, log_error = np.full_like(powers, lines.step), heights.log_error(parts.noise, grid.step)
+    line = nodes(parts, grid, waved, steps, powers, log_error)
+    return Sums.of(line, moments[2:].reshape(-1, 1), parts.times[: len(losses)])
+
+
+def _raised(noise: float, order: float, moments: Sequence[float]) -> tuple[float, ...]:
+    """The columns of `Heights` of a raised line whose strip goes down to the real one.
 
     Args:
-        lines: The line.
-        loss: The loss.
-        times: The number of copies for which `tails` holds.
+        noise: Its noise.
+        order: The order.
+        moments: log of bounds on M there, when removing and when adding.
     """
-
-    lines: Frame
-    loss: SampledGaussianLoss
-    times: int
-
-    @cached_property
-    def _parts(self) -> Parts:
-        columns = (self.loss.noise, self.loss.rate, float(self.times))
-        return Parts(*(np.array([[each]]) for each in columns), count=1, ulps=self.loss.ulps)
-
-    @cached_property
-    def _integrands(self) -> Integrands | None:
-        """At the order when removing and when adding, and at the outer one; None if that takes too many points."""
-        order, outer = self.lines.order, self.lines.outer
-        points = int(class_of(plan.coarse_points(self._parts, outer, outer))[0])
-        if points > plan.MOST_POINTS:
-            return None
-        powers = np.concatenate([order + 1, -order, outer + 1, -outer])
-        return Integrands(self._parts, plan.coarse_grid(self._parts, outer, outer, points), powers)
-
-    def copy(self, ended: Frame) -> Both | None:
-        """One copy at the nodes of the line with its end; None if it takes too many points."""
-        integrands, noise = self._integrands, self._parts.noise
-        if integrands is None:
-            return None
-        moments = integrands.log_moment
-        heights = self._heights(integrands, ended)
-        side = noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * noise))
-        left, right = self._parts.ends(self.lines.order, side)
-        points = int(class_of((right - left) / heights.step(noise, _DEEP) + 3)[0, 0])
-        if points > plan.MOST_POINTS:
-            return None
-        grid = raised(self._parts, left, right, heights.theta, points)
-        waved = waves(grid, self.lines.step, *ended.sizes[0].tolist())
-        step, powers = np.repeat(self.lines.step, 2, axis=0), integrands.power[:2]
-        log_error = heights.log_error(noise, grid.step)
-        line = nodes(self._parts, grid, waved, step, powers, log_error)
-        remove, add = (
-            Row(line.log[one], line.error[one], np.abs(line.log[one]), bound, np.abs(bound))
-            for one, bound in ((slice(0, 1), moments[2:3]), (slice(1, 2), moments[3:4]))
+    theta = _RAISED / max(noise, 1.0)
+    above = min(_ABOVE * theta, _HIGHEST - theta)
+    edges = [
+        (angle * noise) ** 2 / 2
+        + max(
+            np.logaddexp(moments[0], 0.0),
+            np.logaddexp(moments[1] - order * math.log(math.cos(angle / 2)), 0.0),
         )
-        return remove, add
+        for angle in (0.0, theta + above)
+    ]
+    return theta, theta, above, *edges
 
-    def _heights(self, integrands: Integrands, ended: Frame) -> Heights:
-        """The line of the sum over the noise: the real one, or a raised one whose strip goes down to the real one."""
-        noise, moments = self.loss.noise, integrands.log_moment
 
-        def strip(edge: Reals, total: Reals) -> Reals:
-            """log of a bound on what is integrated along an edge, in both directions."""
-            return integrands.log_strip(edge, total)[:2].max(axis=0, keepdims=True)
+def _flatter(heights: Heights, losses: Phases, lines: Frame, moments: Reals) -> Heights:
+    """The real lines where their steps are about as long: there rounding errors are smaller, and points cost little.
 
-        theta, zero = np.array([[_RAISED / max(noise, 1.0)]]), np.zeros((1, 1))
-        above = np.minimum(_ABOVE * theta, _HIGHEST - theta)
-        raised = Heights(theta, theta, above, strip(zero, moments), strip(theta + above, moments))
-        if ended.sizes.prod() > _SHORT:
-            return raised
-        angle = np.array([[_ANGLE * min(1.0, 100.0 / noise)]])
-        reach = ended.step * ended.sizes.prod()
-        sums = strip_sums(integrands.weight, integrands.lifted, reach, angle)
-        real = Heights(zero, angle, angle, strip(angle, sums), strip(angle, moments))
-        # On the real line rounding errors are smaller, and points cost little.
-        steps = (each.step(self._parts.noise, _DEEP) for each in (real, raised))
-        return real if 2 * next(steps) > next(steps) else raised
+    Args:
+        heights: Raised lines.
+        losses: The losses.
+        lines: The line.
+        moments: log of bounds on M at the order, shape (2, p).
+    """
+    integrands = _integrands(losses, lines)
+    if integrands is None:
+        return heights
+    noise = integrands.parts.noise
+    angle = _ANGLE * np.minimum(1.0, 100.0 / noise)
+    sums = strip_sums(integrands.weight, integrands.lifted, lines.step * lines.sizes.prod(), angle)
+    low, high = (
+        integrands.log_strip(angle, each).reshape(2, -1).max(axis=0)[:, None]
+        for each in (sums, moments.reshape(-1, 1))
+    )
+    angle, noise = angle[: len(losses)], noise[: len(losses)]
+    real = Heights(np.zeros_like(angle), angle, angle, low, high)
+    is_better = 2 * real.step(noise, _DEEP) > heights.step(noise, _DEEP)
+    return Heights.of(np.where(is_better, real.columns, heights.columns))
 
-    def ended(self, anchor: _Anchor) -> Frame | None:
-        """The line with its end, and a proof of how much it leaves out; None if it is too long."""
-        integrands, step = self._integrands, self.lines.step
-        for multiple in _ENDS:
-            nodes = multiple * float(anchor.end[0, 0]) / float(step[0, 0])
-            if integrands is None or not nodes <= _MOST_NODES:
-                return None
-            within = 4 * math.ceil(math.sqrt(nodes) / 4)
-            blocks = max(math.ceil(nodes / within), 3)
-            edge = np.repeat(step * (blocks * within), 4, axis=0)
-            envelope = integrands.log_envelope(edge, () if multiple <= _RARE else _THETAS)
-            tails = (np.exp(envelope) * (1 / edge + step / edge**2))[:2].T
-            if np.all(tails <= anchor.wanted):
-                sizes = np.array([[blocks, within]])
-                return replace(self.lines, tails=2 * (1 + 1e-9) * tails / step, sizes=sizes)
-        return None
+
+def _ended(placed: _Placed, losses: Phases) -> Frame | None:
+    """The line with its end, and a proof of how much it leaves out; None if it is too long."""
+    integrands, step = _integrands(losses, placed.lines), placed.lines.step
+    for multiple in _ENDS:
+        count = multiple * float(placed.end[0, 0]) / float(step[0, 0])
+        if integrands is None or not count <= _MOST_NODES:
+            return None
+        within = 4 * math.ceil(math.sqrt(count) / 4)
+        blocks = max(math.ceil(count / within), 3)
+        edge = np.repeat(step * (blocks * within), 2, axis=0)
+        envelope = integrands.log_envelope(edge, () if multiple <= _RARE else _THETAS)
+        tails = np.exp(envelope) * (1 / edge + step / edge**2)
+        if np.all(tails <= placed.wanted):
+            sizes = np.array([[blocks, within]])
+            return replace(placed.lines, tails=2 * (1 + 1e-9) * tails.T / step, sizes=sizes)
+    return None
