@@ -545,7 +545,7 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
                     f"no odometer was fixed for the charges of {node.budget.path!r}, and {NATURAL}"
                 )
             own[node.budget.path] = cover
-    either = partial(_covered, mileage=_largest, rest=max)
+    either = partial(_covered, mileage=_largest, uncovered=max)
     found = _met(trees, lambda tree: own[tree.budget.path], _covered, either)
     assert found is not None, "every scope is covered"
     total, failure = rounded_up(found.uncovered), 0.0
@@ -592,13 +592,13 @@ def _covered(
     other: _Covered,
     *,
     mileage: Callable[[Mileage, Mileage], Mileage] = operator.add,
-    rest: Callable[[Fraction, Fraction], Fraction] = operator.add,
+    uncovered: Callable[[Fraction, Fraction], Fraction] = operator.add,
 ) -> _Covered:
     """The cover of both, by how mileages and epsilons that are not covered are merged."""
     found = dict(one.mileage)
     for path, (odometer, more) in other.mileage.items():
         found[path] = odometer, mileage(found[path][1], more) if path in found else more
-    return _Covered(found, rest(one.uncovered, other.uncovered))
+    return _Covered(found, uncovered(one.uncovered, other.uncovered))
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:

@@ -155,7 +155,7 @@ class _History:
         rows: One copy of each loss; None where it takes too many points.
     """
 
-    level: _Level
+    level: _NoiseLevel
     phase: int
     taken: int
     lines: Frame | None = None
@@ -227,7 +227,7 @@ class Growing:
                 first = last
             before += steps
 
-    def _level(self, phases: Phases) -> tuple[_Level, int]:
+    def _level(self, phases: Phases) -> tuple[_NoiseLevel, int]:
         """The level of a history, and how many steps, its last one among them, are of it and in one array."""
         before = self._before
         for loss, times in phases[len(before) - 1 : -1]:
@@ -242,7 +242,7 @@ class Growing:
         return level, 1 + before[len(phases) - 1].first(loss, further, level.most)
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
-    def _epsilons(self, phases: Phases, level: _Level, count: int) -> tuple[Reals, Reals]:
+    def _epsilons(self, phases: Phases, level: _NoiseLevel, count: int) -> tuple[Reals, Reals]:
         """The ends after each of the last `count` steps, all of the last phase and of one line, shape (count,)."""
         if self._history is None or self._history.level != level:
             self._history = self._drawn(phases, level)
@@ -269,7 +269,7 @@ class Growing:
     def _targets(self) -> Targets:
         return Targets(np.full((1, 1), self.delta), np.full((1, 1), np.nan), self.tolerance)
 
-    def _drawn(self, phases: Phases, level: _Level) -> _History:
+    def _drawn(self, phases: Phases, level: _NoiseLevel) -> _History:
         """A line for the first steps that are of a level."""
         before, counts, at = self._before, Counter[SampledGaussianLoss](), 0
         while at < len(phases) - 1 and not before[at + 1].reaches(level):
@@ -309,7 +309,7 @@ class Growing:
         return history
 
 
-class _Level(NamedTuple):
+class _NoiseLevel(NamedTuple):
     """Histories that share a line: what they cost, in [least, most), and their least noise, as of the table."""
 
     least: float
@@ -331,13 +331,13 @@ class _Spent(NamedTuple):
         """How many of some numbers of further steps do not yet bring the cost to a level."""
         return bisect(steps, False, key=lambda times: self.plus(loss, times).cost >= cost)
 
-    def level(self, factor: float) -> _Level:
+    def level(self, factor: float) -> _NoiseLevel:
         """The level where each costs more than the one before by a factor."""
         at = math.floor(math.log(self.cost, factor))
         at += (factor ** (at + 1) <= self.cost) - (factor**at > self.cost)
-        return _Level(factor**at, factor ** (at + 1), _smaller_noise(self.noise))
+        return _NoiseLevel(factor**at, factor ** (at + 1), _smaller_noise(self.noise))
 
-    def reaches(self, level: _Level) -> bool:
+    def reaches(self, level: _NoiseLevel) -> bool:
         """Whether the steps are of a level or of a later one."""
         return self.cost >= level.least and _smaller_noise(self.noise) <= level.noise
 
