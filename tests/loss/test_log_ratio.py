@@ -10,6 +10,8 @@ import pytest
 from flint import arb, ctx
 
 from dpcompose import Adjacency, Gaussian, compose
+from dpcompose.loss.product import Product
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import built, log_ratio, shortened
 
 U = 2.0**-53
@@ -100,3 +102,9 @@ def test_no_grid_is_longer_than_memory(sigma: float, rate: float, times: int, de
         delta=delta, adjacency=Adjacency.REPLACE
     )
     assert 0 <= found.lower <= found.upper
+
+
+def test_no_answer_ends_at_an_epsilon_that_is_no_number() -> None:
+    loss = SampledGaussianLoss(7.154816944873974, 0.999999999999999, True)
+    found = Product(((loss, 1),)).epsilon(5e-324, tolerance=1e-9)
+    assert 0 < found.lower < found.upper == math.inf

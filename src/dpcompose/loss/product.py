@@ -260,7 +260,8 @@ class Product:
         if self.single is not None:
             answer = self._inverted(delta, self.extremes)
             # The walk may have ended at the largest loss; a rounding may be an infinite one.
-            proved = _closed_at(self.single.profile, answer.upper).upper <= delta
+            known = answer.upper == math.inf
+            proved = known or _closed_at(self.single.profile, answer.upper).upper <= delta
             return (
                 answer
                 if low >= 0 or proved
