@@ -231,8 +231,8 @@ def significant(transform: Transform, order: float, frequency: Reals, variance: 
 _FARTHEST = 2.0**20 * math.pi
 # Candidate ends of the line, in units of the frequency at which a Gaussian would have decayed.
 _FURTHER = np.concatenate([[1.0, 1.25, 1.5], 2.0 ** np.arange(1, 18)])
-# With more nodes than this, one coarse line for both orders costs as much as two lines.
-_FEW = 64
+# With more nodes than this, bounds for both orders, and lines for both, cost as much as one after the other.
+_FEW, _FEW_TOGETHER = 64, 32
 
 
 def draw(transform: Transform, placement: Placement) -> Contour:
@@ -312,29 +312,17 @@ def direct(transform: Transform, placement: Placement) -> Contour | None:
     )
     if not reach < min(placement.most_nodes, 512):
         return None
-    count, two_sided = math.ceil(reach) + 1, placement.two_sided
-    edges, nodes = tail_edges(transform, step, count), step * np.arange(count)
+    count = math.ceil(reach) + 1
+    edges = tail_edges(transform, step, count)
     with_reverse = placement.shared_with_reverse(transform) and count <= _FEW
     limit = min(placement.most_nodes, max(4 * count, 64)) * step
-    # Without a lower end a coarse line suffices.
-    log_bound = (
-        transform.near_normal_envelope(order, edges, with_reverse=with_reverse)
-        if two_sided
-        else None
-    )
-    if log_bound is not None and (end := _end(log_bound, edges, placement, limit)):
-        nodes = nodes if end[0] == edges[0] else step * np.arange(math.ceil(end[0] / step))
-        line = (transform.line_with_reverse if with_reverse else transform.line)(order, nodes)
-        return _ended(transform, placement, nodes, line, end[1])
-    seen = nodes if with_reverse or not two_sided else nodes[:1]
-    line, log_bound = transform.coarse_line(order, seen, edges, with_reverse=with_reverse)
-    end = _end(log_bound, edges, placement, limit)
+    envelope = transform.envelope_with_reverse if with_reverse else transform.log_envelope
+    end = _end(envelope(order, edges), edges, placement, limit)
     if end is None:
         return None
-    if end[0] > edges[0]:
-        nodes = step * np.arange(math.ceil(end[0] / step))
-    if end[0] > edges[0] or two_sided or line is None:
-        line = transform.line(order, nodes)
+    nodes = step * np.arange(math.ceil(end[0] / step))
+    together = with_reverse and len(nodes) <= _FEW_TOGETHER
+    line = (transform.line_with_reverse if together else transform.line)(order, nodes)
     return _ended(transform, placement, nodes, line, end[1])
 
 
@@ -531,17 +519,12 @@ def draw_on(transform: Transform, contour: Contour) -> Contour | None:
     if contour.name != "contour" or contour.frequency[-1] != contour.step * (contour.nodes - 1):
         return None  # nodes that are negligible for the reverse may be significant here
     edges = tail_edges(transform, contour.step, contour.nodes)
-    line, log_bound = None, transform.near_normal_envelope(contour.order, edges, with_reverse=True)
-    if log_bound is None:
-        line, log_bound = transform.coarse_line(
-            contour.order, contour.frequency, edges, with_reverse=True
-        )
+    log_bound = transform.log_envelope(contour.order, edges)
     tail = float(block_sums(log_bound, edges, contour.step).sum())
-    if line is None:
-        line = transform.line(contour.order, contour.frequency)
     tail = 2 * tail * (1 + 1e-9) / contour.step
     if not tail < 1e-3 / (contour.order * (contour.order + 1)):
         return None
+    line = transform.line(contour.order, contour.frequency)
     log, scale = centered(line.log)
     return replace(
         contour,

@@ -198,24 +198,9 @@ class Transform(ABC):
         """Return `log_envelope` with the smallest bounds that can be proved, at a higher cost."""
         return self.log_envelope(order, edges)
 
-    def near_normal_envelope(
-        self, order: float, edges: Reals, *, with_reverse: bool
-    ) -> Reals | None:
-        """Return `log_envelope` if it is cheap because the sum is nearly normal; else None.
-
-        `with_reverse` states whether the reverse will need the same.
-        """
-        return None
-
-    def coarse_line(
-        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
-    ) -> tuple[Line | None, Reals]:
-        """Return the line to an accuracy of 1/1000 (None if that is expensive) and `log_envelope`;
-        the first node is 0.
-
-        `with_reverse` states whether the reverse will need the same.
-        """
-        return None, self.log_envelope(order, edges)
+    def envelope_with_reverse(self, order: float, edges: Reals) -> Reals:
+        """Return `log_envelope`, when that of the reverse will be needed at the same edges."""
+        return self.log_envelope(order, edges)
 
     def log_bounds(self, order: float) -> Iterable[Callable[[Reals], Reals]]:
         """Return cheap functions of frequencies u that bound the factors of |M(order + iu) /
@@ -318,16 +303,6 @@ class TransformSum(Transform):
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return np.sum([term.log_envelope(order, edges) for term in self.terms], axis=0)
-
-    def coarse_line(
-        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
-    ) -> tuple[Line | None, Reals]:
-        found = [
-            term.coarse_line(order, nodes, edges, with_reverse=with_reverse) for term in self.terms
-        ]
-        bounds = np.sum([bound for _, bound in found], axis=0)
-        lines = [line for line, _ in found if line is not None]
-        return (_added(lines) if len(lines) == len(found) else None), bounds
 
     def limsup(self, order: float) -> float:
         return math.prod(term.limsup(order) for term in self.terms)

@@ -30,8 +30,8 @@ from dpcompose.loss.base import Loss, alike, blocks, merged, sampled_profile
 from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
 from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.mixture_loss import MixtureLoss, OpposedLoss
-from dpcompose.loss.sampled_gaussian_batch import SampledGaussianBatch
-from dpcompose.loss.sampled_gaussian_sum import SampledGaussianSum
+from dpcompose.loss.sampled_gaussian_plan import Parts
+from dpcompose.loss.sampled_gaussian_sum import SampledGaussianBatch, SampledGaussianSum
 from dpcompose.numerics import U
 from dpcompose.proof import (
     Ball,
@@ -359,8 +359,8 @@ class SampledGaussianLoss(Loss):
 def _summed(rows: Sequence[tuple[SampledGaussianLoss, int]]) -> SampledGaussianSum:
     columns = np.array([(loss.noise, loss.rate, times) for loss, times in rows], dtype=float)
     ulps = max(loss.ulps for loss, _ in rows)
-    batch = SampledGaussianBatch(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], ulps)
-    return SampledGaussianSum(batch, batch.rows_of(remove=rows[0][0].remove))
+    parts = Parts(columns[:, 0:1], columns[:, 1:2], columns[:, 2:3], len(rows), ulps)
+    return SampledGaussianSum(SampledGaussianBatch(parts), rows[0][0].remove)
 
 
 def _mixed(noise: float, rate: float, ulps: int) -> tuple[GaussianMixture, float]:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dpcompose.contour import ArrayRows, Cumulants, WeightedPoints
-from dpcompose.numerics import Reals, U, between, exp_or_inf, log_mixed, log_sum, minus_log1p
-
-_LOG_CONCAVE = -40.0
+from dpcompose.contour import ArrayRows, WeightedPoints
+from dpcompose.numerics import (
+    Reals,
+    U,
+    between,
+    log_mixed,
+    log_sum,
+    minus_log1p,
+    row_tops,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,16 @@ class Grid(ArrayRows):
     step: Reals
     low: Reals
     high: Reals
+
+    @cached_property
+    def largest(self) -> tuple[Reals, Reals, Reals, Reals]:
+        """The largest |log weight|, |log r|, and the largest errors of log r and of a weight, shape (m, 1) each."""
+        points = self.points
+        sizes = np.abs(points.log_weight), np.abs(points.ratio)
+        weight, ratio, slant, fuzz = map(
+            row_tops, (*sizes, points.ratio_error, points.weight_error)
+        )
+        return weight, ratio, slant, fuzz
 
 
 def positions(low: Reals | float, high: Reals | float, step: Reals | float) -> Reals:
@@ -139,64 +156,4 @@ def built_at(
         step,
         low,
         high,
-    )
-
-
-def trapezoid_error(noise: float, power: float, step: float, widest: float) -> float:
-    """A bound on what a trapezoid sum of n r^p errs by, relative to M, from the best strip up to an angle."""
-    s2, negative = noise * noise, max(-power, 0.0)
-    rate = 2 * math.pi * s2 / step
-    angle = min(rate / (s2 + negative / 4), widest)
-    growth = angle * angle * s2 / 2 - negative * math.log(math.cos(angle / 2))
-    return 2 * exp_or_inf(growth) / math.expm1(min(rate * angle, 700.0))
-
-
-def coarse_step(noise: Reals) -> Reals:
-    """The step of the grid for planning: its error is below 0.001 for positive powers, and 0.006 from -40 s^2."""
-    return shortened(np.minimum(0.4, 2.0 * noise) * noise)
-
-
-def most_moment(grid: Grid, log_total: Reals | None, noise: Reals, power: Reals) -> Reals:
-    """log of an upper bound on M from the terms n r^p on the grid for planning, shape (m, 1).
-
-    Where a step may miss more, n r^p is log-concave: up to the next point it rises by no more than up to this one.
-
-    Args:
-        grid: The one for planning.
-        log_total: log of their sum, if that is known.
-        noise: sigma / sensitivity, shape (m, 1).
-        power: Shape (m, 1).
-    """
-    steep = bool((power < _LOG_CONCAVE * noise * noise).any())
-    if log_total is not None and not steep:
-        return log_total + 0.01
-    exponent = grid.points.log_weight + power * grid.points.ratio
-    if steep:
-        first, second = exponent[:, :1], exponent[:, 1:2]
-        exponent = exponent + np.maximum(
-            np.diff(exponent, axis=-1, prepend=2 * first - second), 0.0
-        )
-    return log_sum(exponent) + 0.01
-
-
-def most_variance(curve: Cumulants, noise: Reals, rate: Reals, power: Reals, sign: Reals) -> Reals:
-    """An upper bound on the tilted variance of log r from the moments on the grid for planning, shape (m, 1).
-
-    Let X = log r - log(1 - q) >= 0. In a strip of half-width 2.5 s^2 its modulus is at most twice what it is on the
-    real line. So the means of X and X^2 err by (3 E X, 5 E X^2) `trapezoid_error`, and the variance by 13 of it E X^2.
-    For a negative power the density is more log-concave than n and the slope of log r at most 1 / s^2: the variance is
-    at most 1 / s^2 by the inequality of Brascamp and Lieb.
-    """
-    columns = [curve.first, curve.second, noise, rate, power, sign, coarse_step(noise)]
-    return np.array([[_most_variance(*row)] for row in np.concatenate(columns, axis=1).tolist()])
-
-
-def _most_variance(
-    first: float, second: float, noise: float, rate: float, power: float, sign: float, step: float
-) -> float:
-    mean, step_error = sign * first, trapezoid_error(noise, power, step, 2.5)
-    away = mean - math.log1p(-rate)
-    found = second + 13 * step_error * (second + away * away) + 1e-9 * second + 1e-12 * mean * mean
-    return min(
-        found if step_error < 0.01 else math.inf, 1 / (noise * noise) if power < 0 else math.inf
     )

@@ -19,7 +19,6 @@ from dpcompose.contour import ArrayRows, ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_nodes import (
-    LARGEST_EXPONENT,
     RaisedGrid,
     Waves,
     nodes,
@@ -235,8 +234,7 @@ def gridded(parts: Parts, grid: plan.Grid, line: Spread, depth: Reals) -> Gridde
     side = parts.noise * np.sqrt(2 * (depth + _DEEPER) + np.square(chosen.theta * parts.noise))
     low, high = parts.ends(line.order, side)
     points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)
-    farthest = ((high + 1) / parts.noise**2).reshape(-1, parts.count).max(axis=1)
-    is_short = (points <= plan.MOST_POINTS) & (farthest < LARGEST_EXPONENT)
+    is_short = points <= plan.MOST_POINTS
     bounds = [Integrands(parts, grid, power).log_moment for power in (line.outer + 1, -line.outer)]
     return Gridded(points, is_short, side, chosen.columns, bounds)
 

@@ -12,20 +12,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
 
-from dpcompose.contour import Line, guarded
-from dpcompose.loss.sampled_gaussian_grid import shortened
+from dpcompose.contour import Line, guarded, joined
+from dpcompose.loss.sampled_gaussian_grid import Grid, shortened
 from dpcompose.loss.sampled_gaussian_plan import Parts
-from dpcompose.numerics import Complexes, Reals, U, log_one_plus, product, row_dots, row_tops
+from dpcompose.numerics import (
+    Complexes,
+    Reals,
+    U,
+    log_one_plus,
+    product,
+    row_dots,
+    row_sums,
+    row_tops,
+)
 
-LARGEST_EXPONENT = 300.0
-"""log of the largest likelihood ratio of the noise on a grid."""
+_LARGEST_EXPONENT = 300.0
+"""log of the largest likelihood ratio of the noise that is computed as it is."""
 _SHORT, _MOST_CHUNK, _SERIAL = 32, 16, 1 << 16
 _LEVELS = 6
+_ENTRIES, _MOST_NODES = 1 << 19, 4096
+"""Entries of an array of waves, and nodes that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -79,23 +90,28 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
         - square / (2 * s2)
     )
     z = (2 * x - 1) / (2 * s2)
-    # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta.
-    sampled, rise = rate * np.exp(z), rate * np.expm1(z)
+    # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta. Where e^z may overflow it is 1 + q e^(z + i theta),
+    # and beyond e^40 the second term alone.
+    far, lifted = z > _LARGEST_EXPONENT, z + np.log(rate)
+    near, steep = np.minimum(z, _LARGEST_EXPONENT), far & (lifted > 40)
+    beyond = np.exp(np.minimum(lifted, 40.0))
+    sampled = np.where(far, beyond, rate * np.exp(near))
+    rise = np.where(far, beyond, rate * np.expm1(near))
     real, imaginary = rise - sampled * (2 * np.square(np.sin(theta / 2))), sampled * np.sin(theta)
     ratio = log_one_plus(real, imaginary)
+    modulus = np.exp(ratio.real)
+    ratio = np.where(steep, lifted + 1j * theta, ratio)
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
-    units, modulus, size = 4 + 2 * parts.ulps, np.exp(ratio.real), np.abs(ratio)
+    units, size = 4 + 2 * parts.ulps, np.abs(ratio)
     trigonometric = 30 * (1 - np.cos(theta)) + 19 * np.sin(theta)
-    argument_error = (
-        sampled * (units * np.abs(z) + trigonometric + 1) + 12 * np.abs(rise)
-    ) / modulus
+    moved = units * np.abs(z) + trigonometric + 1 - np.where(far, 4 * np.log(rate), 0.0)
+    argument_error = (sampled * moved + 12 * np.abs(rise)) / modulus
     spread = np.maximum(size, np.minimum(np.hypot(real, imaginary) / modulus, 1 + size))
     ratio_error = U * (argument_error + 16 * spread) * (1 + 1e-9)
     exponent_error = units / 2 * (square / s2 + theta * theta * s2) + 4 * (
         theta * np.abs(x) + np.abs(log_weight)
     )
     weight_error = U * (12 + parts.ulps + exponent_error)
-    ratio_error = np.where(z[:, -1:] < LARGEST_EXPONENT, ratio_error, np.inf)
     return RaisedGrid(
         x, step, theta, log_weight, ratio, ratio_error=ratio_error, weight_error=weight_error
     )
@@ -154,10 +170,6 @@ def nodes(
 ) -> Line:
     """log M of one copy at the nodes of one direction, shape (m p, far near).
 
-    With terms of modulus T0 = |w| and T1 = |w r^p|, good to a relative e, the sum of w (r^z - 1) is off by at most
-    (|p| + u) times the sum of (T0 + T1) (e |log r| + d), d the error of log r: both |e^x - 1| and the effect of that
-    error are below that.
-
     Args:
         parts: The losses.
         grid: Their grid.
@@ -167,20 +179,78 @@ def nodes(
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
     count = waved.blocks.shape[1] * waved.within.shape[1]
+    frequencies = step * np.arange(count, dtype=float)
+    return _line(parts, grid, waved, frequencies, power, log_step_error)
+
+
+def line_at(
+    parts: Parts,
+    grid: RaisedGrid,
+    frequencies: Reals,
+    power: Reals,
+    log_step_error: Reals,
+    *,
+    first: int,
+) -> Line:
+    """log M of one copy at increasing frequencies from 0 on, those of index `first` on, shape (m p, n).
+
+    Other arguments are those of `nodes`. Where multiples of the least distance are close together each is the sum of a
+    far and a near one; elsewhere each is by itself.
+    """
+    count, step = len(frequencies), float(np.diff(frequencies).min(initial=np.inf))
+    step = step if step < np.inf else 1.0
+    places, most = np.rint(frequencies / step), max(_ENTRIES // grid.x.size, 1)
+    whole = bool((places * step == frequencies).all())
+    together = min(max(most * most // 4, 1), _MOST_NODES)
+    ratio, lines, at = grid.ratio[:, None, :], list[Line](), first
+    while at < count:
+        end = min(at + together, count)
+        close = whole and places[end - 1] - places[at] < 4 * (end - at)
+        if close:
+            size = math.isqrt(end - at)
+            blocks, which = np.unique(places[at:end] // size, return_inverse=True)
+            far, chosen = blocks * (size * step), which * size + (places[at:end] % size).astype(int)
+        else:
+            end, size = min(at + most, count), 1
+            far, chosen = frequencies[at:end], slice(None)
+        near = step * np.arange(size)
+        waved = Waves(_wave(far[:, None] * ratio), _wave(near[:, None] * ratio))
+        every = (far[:, None] + near).reshape(1, -1)
+        line = _line(parts, grid, waved, every, power, log_step_error)
+        lines.append(line[:, chosen])
+        at = end
+    return reduce(joined, lines)
+
+
+def _line(
+    parts: Parts,
+    grid: RaisedGrid,
+    waved: Waves,
+    frequencies: Reals,
+    power: Reals,
+    log_step_error: Reals,
+) -> Line:
+    """log M of one copy at sums of far and near frequencies, shape (m p, far near).
+
+    With terms of modulus T0 = |w| and T1 = |w r^p|, good to a relative e, the sum of w (r^z - 1) is off by at most
+    (|p| + u) times the sum of (T0 + T1) (e |log r| + d), d the error of log r: both |e^x - 1| and the effect of that
+    error are below that.
+    """
+    count = frequencies.shape[1]
     chunk = _chunk(grid.x.shape[1], count)
     terms = _terms(grid, power, chunk)
     within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
     single = np.add.reduce(within, axis=-1)[:, None, :]
     within += terms.tilted[:, None, :]
-    product = (_products(waved.blocks, within, chunk) + single).reshape(len(step), count)
+    product = (_products(waved.blocks, within, chunk) + single).reshape(len(power), count)
     x = terms.rise.real + product.real + np.expm1(-terms.shift)
     # M at the conjugate is the conjugate.
     y = np.where(power > 0, 1.0, -1.0) * (terms.rise.imag + product.imag)
-    size = np.abs(power) + step * np.arange(count, dtype=float)
-    omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + _outside(
-        parts, grid, power, terms.shift
-    )
-    error = terms.slanting * size + omitted + U * (4 * np.abs(x) + 8 * np.minimum(terms.shift, 1.0))
+    powers = np.concatenate([power, np.zeros_like(power)], axis=1)
+    beyond = row_sums(outside(parts, grid, grid.theta, powers, terms.shift))
+    omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + beyond
+    error = terms.slanting * (np.abs(power) + frequencies) + omitted
+    error = error + U * (4 * np.abs(x) + 8 * np.minimum(terms.shift, 1.0))
     line = guarded(x, y, error, log_one_plus(x, y))
     return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
 
@@ -238,24 +308,31 @@ def _excess(real: Reals, imaginary: Reals) -> Complexes:
     return solved
 
 
-def _outside(parts: Parts, grid: RaisedGrid, power: Reals, shift: Reals) -> Reals:
-    """A bound on the sums of |n r^p| and of |n| beyond the grid, in units of e^shift.
+def outside(
+    parts: Parts, grid: Grid | RaisedGrid, theta: Reals | float, powers: Reals, shift: Reals
+) -> Reals:
+    """Bounds on the sums of |n r^p| beyond a grid on Im x = theta s^2 in units of e^shift, for some powers of each row.
 
     Up to theta = pi / 2 the slope of log |n r^p| is (p w - x) / s^2, where w in [0, 1] is the real part of
     q e^(z + i theta) / r and rises with x: so terms fall at a rate of their own at least.
+
+    Args:
+        parts: The losses.
+        grid: Their grid.
+        theta: Its height over s^2.
+        powers: The powers p, shape (m, k), as is the result.
+        shift: Shape (m, k) or (m, 1).
     """
     s2, first, last = parts.noise**2, grid.x[:, :1], grid.x[:, -1:]
+    points = grid.points if isinstance(grid, Grid) else grid
     odds = np.exp((2 * first - 1) / (2 * s2) + np.log(parts.rate) - np.log1p(-parts.rate))
-    cosine = np.cos(grid.theta)
+    cosine = np.cos(theta)
     share = odds * (cosine + odds) / (1 + odds * (2 * cosine + odds)) * (1 + 1e-9)
-    solved = np.zeros_like(s2)
-    for each in (power, np.zeros_like(power)):
-        left = grid.log_weight[:, :1] + each * grid.ratio.real[:, :1] - shift
-        right = grid.log_weight[:, -1:] + each * grid.ratio.real[:, -1:] - shift
-        falling_left = grid.step * (-first - np.maximum(-each, 0.0) * share) / s2
-        falling_right = grid.step * (last - np.maximum(each, 0.0)) / s2
-        solved = solved + _tail(left, falling_left) + _tail(right, falling_right)
-    return solved * (1 + 1e-9)
+    left = grid.step * (-first - np.maximum(-powers, 0.0) * share) / s2
+    right = grid.step * (last - np.maximum(powers, 0.0)) / s2
+    weight, ratio = points.log_weight, points.ratio.real
+    before = _tail(weight[:, :1] + powers * ratio[:, :1] - shift, left)
+    return (before + _tail(weight[:, -1:] + powers * ratio[:, -1:] - shift, right)) * (1 + 1e-9)
 
 
 def _tail(log_term: Reals, falling: Reals) -> Reals:

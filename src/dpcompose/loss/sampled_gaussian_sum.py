@@ -7,291 +7,356 @@ trapezoid sum over x whose error decays like e^(-2 pi d / step) in the half-widt
 With theta = d / s^2 < pi and w = q e^z / r,
   r(x + i d) = r(x) (1 - w + w e^(i theta)),   r cos(theta / 2) <= |r(x + i d)| <= r,   0 <= arg r(x + i d) <= theta.
 
+Both directions are one function of the power, so that one grid and one table of moments serve both. Where a line is
+short its sums run on the real line, over the grid for planning; elsewhere on a raised one (`sampled_gaussian_nodes`).
+
 Reference: [TrefethenWeideman2014, Theorem 5.1], [ZhuDongWang2022, Theorem 11]
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import special
 
-from dpcompose.contour import Cumulants, Line, Transform, careful_nodes, joined
-from dpcompose.loss.sampled_gaussian_batch import MOST_POINTS, SampledGaussianBatch, unknown
-from dpcompose.loss.sampled_gaussian_decay import shifted_envelope
-from dpcompose.loss.sampled_gaussian_grid import Grid, built, most_moment, shortened, strip_sums
-from dpcompose.numerics import Reals, U, exp_or_inf, log_add_exp, row_sums, row_tops
+from dpcompose.contour import Cumulants, Line, Transform, blockwise, careful_nodes, joined
+from dpcompose.loss.sampled_gaussian_grid import Grid, built, sampled_weight, shortened
+from dpcompose.loss.sampled_gaussian_nodes import line_at, outside, raised
+from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts
+from dpcompose.numerics import Reals, U, row_tops
 
-_ANGLES = (0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_ANGLES, _LARGE = np.array([0.05, 0.12, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), 100.0
 """Half-widths of strips, over s^2, where the noise is at most `_LARGE`; beyond it they are of so many s."""
-_LARGE = 100.0
-_REAL_LINE_POINTS = 600
-_SHORT = 128
-"""Points of the grid for planning up to which it serves the line too."""
-_MANY = 1e8
+_RAISED, _LOWER, _ABOVE = 1.2, np.array([1.0, 0.5, 0.2, 0.07]), np.array([1.0, 2.0])
+"""How high a raised line is over s, and at most over s^2; shares of that; how far its strip goes up, in heights."""
+_STEEP = 3.0
+_HIGHEST = 2.8
+"""log of how much larger the moduli on a raised line may be than on the real one."""
+_MOST_POINTS, _MOST_RAISED, _SHARED = 60_000, 1 << 27, 512
+"""With longer grids than the last each direction has its own."""
+_FIRST, _OTHERS = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+_FOURTH = math.log(1.25)
+_DEPTH = 35.0
+"""-log of what the step of all copies leaves out."""
+_MOST_TERMS, _NEAR_TERMS, _NEAREST_TERMS, _FEWEST = 1 << 18, 1 << 16, 1 << 13, 8
+"""How many terms a real line of several copies may have, and about how many stand before a raised line; as many terms as
+that one of few copies may have, and about how many stand before a raised one; and so few nodes are not worth them."""
+_MANY, _FEW_POINTS, _SHORT = 1e8, 600, 128
+"""Above so many copies an error of first order in the losses of one is too much, on the real line too; up to so many
+points it is used; up to so many the grid for planning is that of the line."""
+Result = TypeVar("Result", Reals, Line, Cumulants)
 
 
 @dataclass(frozen=True, eq=False)
-class Direction:
-    """The rows of one direction, or all rows.
+class Reach:
+    """Where the integrands of all rows live for powers up to a largest, and the step and points of their grids."""
+
+    power: float
+    low: Reals
+    high: Reals
+    step: Reals
+    points: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Losses, each so many times, in one direction or in both, and what was asked of them.
+
+    Args:
+        parts: The losses, those of a direction in a composition.
+        sign: 1 when the record is removed, -1 when it is added, shape (m, 1).
+        both: The rows of both directions, whose arrays serve these too where they are short.
+        own: Which of them these are.
+    """
+
+    parts: Parts
+    sign: Reals
+    both: Rows | None
+    own: slice
+    grids: dict[Reach, Grid | None] = field(default_factory=dict[Any, Any])
+    results: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    def _once(self, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
+        """What was found for the key, for both directions or for these rows; what overflows proves nothing."""
+        if self.both is not None and key in self.both.results:
+            return self.both.results[key][self.own]
+        if key not in self.results:
+            with np.errstate(all="ignore"):
+                self.results[key] = find()
+        return self.results[key]
+
+    def powers(self, orders: Reals | float) -> Reals:
+        """The powers of r that belong to the lines through these orders."""
+        return np.where(self.sign > 0, orders + 1, -orders)
+
+    def shared(self, order: float) -> Rows | None:
+        """The rows of both directions, if their grid is short."""
+        short = self.both is not None and self.both.reach(order).points <= _SHARED
+        return self.both if short else None
+
+    def curve(self, orders: Reals) -> Cumulants:
+        """K of one copy of each row and its derivatives, shape (m, n); infinite where it would take too many points."""
+        most = float(orders[-1])
+        asked = self.shared(most) or self
+
+        def find() -> Cumulants:
+            grid = asked.grid(most)
+            if grid is None:
+                return Cumulants(*np.full((3, len(asked.sign), len(orders)), np.inf))
+            return grid.points.curve(asked.powers(orders), sign=asked.sign)
+
+        key = "curve", orders.tobytes()
+        asked._once(key, find)
+        return self._once(key, find)
+
+    def reach(self, order: float) -> Reach:
+        """Of a grid for planning for every order up to this one: an earlier one, or a little more than is needed."""
+        for known in self.grids:
+            if order + 1 <= known.power:
+                return known
+        # At least a power that adds little to how far the noise reaches by itself.
+        least = 0.5 * float(self.parts.side.min())
+        power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / _FOURTH), least)
+        (low, high), step = self._ends(power, self.parts.side), self._step(power)
+        found = Reach(power, low, high, step, float(((high - low) / step).max()))
+        self.grids[found] = None
+        return found
+
+    def grid(self, order: float) -> Grid | None:
+        """A grid for planning, good for every order up to this one; None if it is too long."""
+        shared = self.shared(order)
+        reach = (shared or self).reach(order)
+        if self.grids.get(reach) is None and reach.points <= _MOST_POINTS:
+            if shared is not None:
+                grid = shared.grid(order)
+                self.grids[reach] = grid and grid[self.own]
+            else:
+                noise, rate, ulps = self.parts.noise, self.parts.rate, self.parts.ulps
+                self.grids[reach] = built(noise, rate, reach.low, reach.high, reach.step, ulps)
+        return self.grids.get(reach)
+
+    def integrands(self, order: float) -> Integrands | None:
+        """The integrands at an order, on the grid for planning."""
+        key = "integrands", order
+        if key not in self.results:
+            grid = self.grid(order)
+            self.results[key] = grid and Integrands(self.parts, grid, self.powers(order))
+        return self.results[key]
+
+    def envelope(self, order: float, edges: Reals, *, finest: bool = False) -> Reals:
+        """For each row and each edge a bound on log |M(order + iu) / M(order)| up to the next one, for the last for ever,
+        shape (m, n)."""
+
+        asked = self._with_integrands(order)
+
+        def find() -> Reals:
+            integrands = asked.integrands(order)
+            if integrands is None or not np.isfinite(integrands.log_factor).all():
+                return np.zeros((len(asked.sign), len(edges)))
+            bounds = integrands.log_envelopes(edges, finest=finest)
+            if finest:
+                line = asked.line(order, np.concatenate([[0.0], edges]))
+                magnitude = np.exp(
+                    np.minimum((line.log.real + line.error)[:, 1:] - line.floor, 0.0)
+                )
+                bounds = np.minimum(bounds, blockwise(magnitude, integrands.variance, edges))
+            return bounds
+
+        key = "envelope", order, edges.tobytes(), finest
+        asked._once(key, find)
+        return self._once(key, find)
+
+    def _with_integrands(self, order: float) -> Rows:
+        """The rows of both directions if they know their integrands, else these."""
+        known = self.both is not None and ("integrands", order) in self.both.results
+        return self.both if self.both is not None and known else self
+
+    def line(self, order: float, frequencies: Reals) -> Line:
+        """log M of one copy of each row, shape (m, n)."""
+        return self._once(
+            ("line", order, frequencies.tobytes()), lambda: self._line(order, frequencies)
+        )
+
+    def _line(self, order: float, frequencies: Reals) -> Line:
+        integrands = self.integrands(order)
+        if integrands is None or not np.isfinite(integrands.log_moment).all():
+            return self._unknown(len(frequencies))
+        log_m = integrands.log_moment
+        depth = _DEPTH + np.log(self.parts.times) - np.maximum(log_m, -600.0)
+        norm, rate = self._strips(integrands, log_m, float(frequencies[-1]))
+        grid = integrands.grid
+        log_error = (norm - rate / grid.step).min(axis=1, keepdims=True)
+        many = float(self.parts.times.max()) > _MANY
+        if (log_error > -depth).any() or grid.x.shape[1] > _SHORT:
+            step = shortened((rate / (depth + norm)).max(axis=1, keepdims=True))
+            points = float(((grid.high - grid.low) / step).max())
+            count, several = len(frequencies), float(self.parts.times.max()) > 1000
+            most = min((_MOST_TERMS if several else _NEAR_TERMS) / count, _MOST_POINTS)
+            if not points <= (_MOST_POINTS if many else max(most, _FEW_POINTS)):
+                # On the real line rounding errors are smaller, and points as many as the largest frequency asks for.
+                terms = _NEAR_TERMS if several else _NEAREST_TERMS
+                cut = min(int(math.sqrt(terms * count / points)), count // 2)
+                cut = cut if cut >= _FEWEST else 0
+                far = self._raised(order, frequencies, integrands, depth, cut)
+                return joined(self._line(order, frequencies[:cut]), far) if cut else far
+            noise, ratio, ulps = self.parts.noise, self.parts.rate, self.parts.ulps
+            grid = built(noise, ratio, grid.low, grid.high, step, ulps)
+            log_error = (norm - rate / grid.step).min(axis=1, keepdims=True)
+        power, points = integrands.power, grid.points
+        top = np.maximum(row_tops(points.log_weight + power * points.ratio), 0.0)
+        powers = power * _FIRST + _OTHERS
+        beyond = outside(self.parts, grid, 0.0, powers, top * _FIRST)
+        # |n y| is at most n r + n.
+        plain = (1 + np.abs(power) + frequencies) * (beyond[:, 1:2] + beyond[:, 2:])
+        return points.line(
+            power,
+            frequencies,
+            sign=self.sign,
+            omitted=2.8 * np.exp(log_error - top) + beyond[:, :1] + plain,
+            careful=careful_nodes(float(self.parts.times.max())),
+            plain=not many,
+        )
+
+    def _strips(self, integrands: Integrands, log_m: Reals, reach: float) -> tuple[Reals, Reals]:
+        """For each row and each strip around the real line log of a bound on the integral of the integrand along its
+        edge, and its half-width times 2 pi, shape (m, 9)."""
+        noise, power = self.parts.noise, integrands.power
+        negative = np.maximum(-power, 0.0)
+        scale = np.minimum(1.0, _LARGE / noise)
+        # The last is best where adding makes the integrand narrow.
+        narrow = np.sqrt(2 * _DEPTH / (np.square(noise) + negative / 4))
+        angles = np.concatenate([_ANGLES * scale, np.minimum(narrow, _ANGLES[-1] * scale)], axis=1)
+        cosines = np.log(np.cos(angles / 2))
+        plain = np.log1p(2 * self.parts.rate * (np.abs(power) + reach))
+        grown = np.logaddexp(log_m - negative * cosines + reach * angles, plain)
+        return np.square(angles * noise) / 2 + grown, 2 * math.pi * angles * np.square(noise)
+
+    def _raised(
+        self,
+        order: float,
+        frequencies: Reals,
+        integrands: Integrands,
+        depth: Reals,
+        first: int,
+    ) -> Line:
+        """The frequencies of that index on by sums over a raised line, whose points serve all of them."""
+        noise, power, log_m = self.parts.noise, integrands.power, integrands.log_moment
+        theta = np.repeat(_RAISED / np.maximum(noise, 1.0) * _LOWER, len(_ABOVE), axis=1)
+        above = np.minimum(theta * np.tile(_ABOVE, len(_LOWER)), _HIGHEST - theta)
+        edges = integrands.log_strip(theta + above, log_m), integrands.log_strip(0.0 * theta, log_m)
+        heights = Heights(theta, theta, above, edges[1], edges[0])
+        steps = heights.step(noise, depth)
+        rise = np.square(theta * noise) / 2 + np.minimum(power, 0.0) * np.log(np.cos(theta / 2))
+        steep = (rise > _STEEP) & (theta > theta[:, -1:])
+        heights = heights.at(np.where(steep, 0.0, steps).argmax(axis=1)[:, None])
+        step = heights.step(noise, depth)
+        low, high = self._ends(
+            order + 1,
+            np.sqrt(2 * (39 + np.log(self.parts.times)) + np.square(heights.theta * noise)) * noise,
+        )
+        points = float(((high - low) / step).max())
+        if not (points <= _MOST_POINTS and points * len(frequencies) <= _MOST_RAISED):
+            return self._unknown(len(frequencies) - first)
+        count = 16 * math.ceil((points + 3) / 16)
+        grid = raised(self.parts, low, high, heights.theta, count)
+        log_error = heights.log_error(noise, grid.step)
+        return line_at(self.parts, grid, frequencies, power, log_error, first=first)
+
+    def _unknown(self, count: int) -> Line:
+        """No statement."""
+        shape = len(self.sign), count
+        return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf))
+
+    def _step(self, power: float) -> Reals:
+        """Of the grid for planning for powers from -power to power: its sums err by e^-16 / times in a strip around the
+        real line, or where that takes too many points, by a thousandth."""
+        noise, depth = self.parts.noise, 17 + np.log(self.parts.times)
+        square = noise * noise
+        # In a strip of half-width y s^2 the integrand grows by y^2 (s^2 + power / 4) / 2 when adding.
+        curved = np.where(self.sign > 0, square, square + power / 4)
+        width = np.minimum(1.2, np.sqrt(2 * depth / curved))
+        fine = 2 * math.pi * square * width / (depth + width * width * curved / 2)
+        step = np.minimum(0.4 * noise, fine)
+        return shortened(np.where(step > 2e-4, step, np.minimum(0.4, 2 * noise) * noise))
+
+    def _ends(self, power: float, side: Reals) -> tuple[Reals, Reals]:
+        """Where n r^p lives for powers from -power to power: around 0, around 1 (because E y = 0 is used) and around
+        the mode.
+
+        When adding, the mode solves x = -power w(x), whose right side falls: two steps from a bound stay on one side.
+        """
+        noise, rate = self.parts.noise, self.parts.rate
+
+        def moved(x: Reals) -> Reals:
+            return -power * sampled_weight(x, noise, rate)
+
+        left, right = moved(np.zeros_like(noise)), np.zeros_like(noise)
+        if (left < -0.5 * noise).any():
+            right = moved(left)
+            left = np.maximum(left, moved(right))
+        for _ in range(80):
+            wide = (right - left > 0.5 * noise) & (right - left > 1e-6 * -left)
+            if not wide.any():
+                break
+            middle = (left + right) / 2
+            below = middle > moved(middle)
+            left, right = np.where(below, left, middle), np.where(below, middle, right)
+        remove = self.sign > 0
+        return np.where(remove, -side, left - side), np.where(remove, power + side, 1 + side)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGaussianBatch:
+    """Losses in both directions, each so many times.
+
+    Args:
+        parts: The losses, of one composition.
+    """
+
+    parts: Parts
+
+    @cached_property
+    def both(self) -> Rows:
+        """When the record is removed, then when it is added."""
+        columns = (self.parts.noise, self.parts.rate, self.parts.times)
+        twice = Parts(
+            *(np.concatenate([each, each]) for each in columns), self.parts.count, self.parts.ulps
+        )
+        sign = np.repeat([1.0, -1.0], len(columns[0]))[:, None]
+        return Rows(twice, sign, None, slice(None))
+
+    def rows(self, *, remove: bool) -> Rows:
+        """The rows of one direction."""
+        count = len(self.parts.noise)
+        own = slice(0, count) if remove else slice(count, 2 * count)
+        return Rows(self.parts, self.both.sign[own], self.both, own)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGaussianSum(Transform):
+    """The sum of the losses of one direction, each so many times.
 
     Args:
         batch: All losses, in both directions.
-        own: Which of its rows; of what follows every array has as many.
+        remove: Whether the losses are those of (with the record, without it).
     """
 
     batch: SampledGaussianBatch
-    own: slice
-
-    @cached_property
-    def noise(self) -> Reals:
-        """sigma / sensitivity, shape (m, 1)."""
-        return self.batch.both.noise[self.own]
-
-    @cached_property
-    def rate(self) -> Reals:
-        """The sampling rates, shape (m, 1)."""
-        return self.batch.both.rate[self.own]
-
-    @cached_property
-    def times(self) -> Reals:
-        """How many copies of each, shape (m, 1)."""
-        return self.batch.both.times[self.own]
-
-    def at(self, order: float, frequencies: Reals) -> Line:
-        """log M of one copy of each row, shape (m, n)."""
-        low, high = self._ends(order)
-        reach = float(frequencies[-1]) if len(frequencies) else 0.0
-        step, step_error = self._step(order, reach)
-        cut, span = len(frequencies), high - low
-        points = float((span / step).max())
-        if reach > 0 and points > _REAL_LINE_POINTS:
-            nearby = self._nearby(span, step)
-            if nearby < math.inf:
-                cut = int(np.searchsorted(frequencies, nearby, side="right"))
-                step, step_error = self._step(order, nearby)
-                points = float((span / step).max())
-        if not points <= MOST_POINTS:
-            return unknown(len(self.noise), len(frequencies))
-        one = self._on_grid(
-            self._fine(order, step), self._powers(order), frequencies[:cut], step_error
-        )
-        if cut == len(frequencies):
-            return one
-        return joined(one, self.batch.shifted(order, frequencies[cut:], self.own)[0])
-
-    def _nearby(self, span: Reals, step: Reals) -> float:
-        """Up to which frequency the real line is to be used, where a row would need too many points beyond; or inf."""
-        most = np.where(self.times <= 1000, _REAL_LINE_POINTS, 10 * _REAL_LINE_POINTS)
-        return float((0.1 * self.noise**2 * most / span)[span > most * step].min(initial=math.inf))
-
-    def moment_bounds(self, order: float) -> tuple[Reals, Reals] | None:
-        """Upper bounds on log M at a real order from the plain sum of n r^p, to a percent of 1 for all copies, and how
-        much of that is rounding, shape (m, 1) each; None if too many points would be needed."""
-        grid, power = self._coarse(order), self._powers(order)
-        if grid is None:
-            return None
-        log_m = self._most_moment(grid, order)
-        norm, width = self._strips(grid, log_m, order, 0.0)
-        steps = 2 * math.pi * width / (5 + np.log(self.times) - np.minimum(log_m, 0.0) + norm)
-        best = np.arange(len(steps)), steps.argmax(axis=-1)
-        step = steps[best][:, None]
-        if (step < grid.step).any():
-            low, high = self._ends(order)
-            if not float(((high - low) / step).max()) <= MOST_POINTS:
-                return None
-            grid = built(self.noise, self.rate, low, high, shortened(step), self.batch.ulps)
-        step_error = 2.8 * np.exp(
-            norm[best][:, None] - 2 * math.pi * width[best][:, None] / grid.step
-        )
-        return grid.points.moment_bound(power, step_error + self._outside(grid, power))
-
-    def _on_grid(self, grid: Grid, power: Reals, frequencies: Reals, step_error: Reals) -> Line:
-        """The trapezoid sum; `step_error` bounds what its step leaves out, shape (m, 1)."""
-        outside, most = (
-            step_error + self._outside(grid, power) * (1 + frequencies),
-            float(self.times.max()),
-        )
-        # So many copies that an error of first order in the losses of one is too much for all of them.
-        plain = not most > _MANY
-        return grid.points.line(
-            power,
-            frequencies,
-            sign=self.batch.sign[self.own],
-            omitted=outside,
-            careful=careful_nodes(most),
-            plain=plain,
-        )
-
-    def _powers(self, order: float) -> Reals:
-        return self.batch.powers(order)[self.own]
-
-    def _ends(self, order: float) -> tuple[Reals, Reals]:
-        reach = self.batch.reach(order)
-        return reach.low[self.own], reach.high[self.own]
-
-    def _coarse(self, order: float) -> Grid | None:
-        """The grid for planning."""
-        return self.batch.coarse(order, self.own)
-
-    def _fine(self, order: float, step: Reals) -> Grid:
-        """A grid of that step, or the one for planning, if it is fine enough."""
-        low, high = self._ends(order)
-        key = self.own.start, self.batch.reach(order).power, step.tobytes()
-        if key not in self.batch.cache.fine_grids:
-            coarse = self._coarse(order)
-            if (
-                coarse is None
-                or coarse.x.shape[-1] > _SHORT
-                or not bool((coarse.step == step).all())
-            ):
-                coarse = built(self.noise, self.rate, low, high, step, self.batch.ulps)
-            self.batch.cache.fine_grids[key] = coarse
-        return self.batch.cache.fine_grids[key]
-
-    def _step(self, order: float, reach: float) -> tuple[Reals, Reals]:
-        """The largest step whose strip bound is below e^-35 / times relative to M, and that absolute error, (m, 1)."""
-        grid = self._coarse(order)
-        if grid is None:
-            return np.full(self.noise.shape, 1e-300), np.full(self.noise.shape, np.inf)
-        log_m = self._most_moment(grid, order)
-        wanted = 35 + np.log(self.times) - np.maximum(np.minimum(log_m, 0.0), -600.0)
-        if grid.x.shape[-1] <= _SHORT:
-            log_error = self._log_step_error(grid, log_m, order, reach)
-            if (log_error <= -wanted).all():
-                return grid.step, 2.8 * np.exp(log_error)
-        norm, width = self._strips(grid, log_m, order, reach)
-        steps = 2 * math.pi * width / (wanted + norm)
-        best = np.arange(len(steps)), steps.argmax(axis=-1)
-        # The next power of 2^(1/4) below, so that neighboring orders share a grid.
-        step = shortened(np.exp2(np.floor(4 * np.log2(steps[best][:, None])) / 4))
-        log_error = norm[best][:, None] - 2 * math.pi * width[best][:, None] / step
-        return step, 2.8 * np.exp(log_error)
-
-    def _most_moment(self, grid: Grid, order: float) -> Reals:
-        """log of an upper bound on M."""
-        one = self.batch.moments(order, self.own)
-        return most_moment(grid, one and one.log_m, self.noise, self._powers(order))
-
-    @cached_property
-    def _angles(self) -> Reals:
-        """Half-widths of strips, over s^2, of each row."""
-        return np.array(_ANGLES) * np.minimum(1.0, _LARGE / self.noise)
-
-    def _norms(self, log_m: Reals, order: float, reach: float) -> list[list[float]]:
-        """For each row and each angle log of a bound on the integral of n |r^p| on the strip's edges."""
-        columns = np.concatenate([log_m, self.noise, self.rate, self._powers(order)], axis=1)
-        return [
-            _norms(top, noise, rate, power, reach) for top, noise, rate, power in columns.tolist()
-        ]
-
-    def _log_step_error(self, grid: Grid, log_m: Reals, order: float, reach: float) -> Reals:
-        """log of what the step of this grid leaves out, over 2.8, by the best strip, shape (m, 1)."""
-        norms, rates = (
-            self._norms(log_m, order, reach),
-            (2 * math.pi * self.noise**2 / grid.step).ravel().tolist(),
-        )
-        return np.array(
-            [
-                [min(norm - angle * rate for norm, angle in zip(row, angles, strict=True))]
-                for row, rate, angles in zip(norms, rates, self._angles.tolist(), strict=True)
-            ]
-        )
-
-    def _strips(self, grid: Grid, log_m: Reals, order: float, reach: float) -> tuple[Reals, Reals]:
-        """`_norms`, closer where that is worth it, and half the widths of the strips."""
-        s, power, angles = self.noise, self._powers(order), self._angles
-        norm, width = np.array(self._norms(log_m, order, reach)), angles * s * s
-        tight = (2 * math.pi * width / (35 + np.log(self.times) + norm)).max(axis=-1) < 0.12 * s[
-            :, 0
-        ]
-        if reach > 0 and tight.any():
-            closer = self._strip(grid, power, reach) + np.minimum(power, 0.0) * np.log(
-                np.cos(angles / 2)
-            )
-            plain = np.log1p(2 * self.rate * (np.abs(power) + reach))
-            raised = width * width / (2 * s * s)
-            norm = np.where(tight[:, None], raised + np.logaddexp(closer, plain), norm)
-        return norm, width
-
-    def _strip(self, grid: Grid, power: Reals, reach: float) -> Reals:
-        """log of a bound on the integral of n |r^p| on each strip's edge, without the growth of a negative power."""
-        s2 = self.noise**2
-        weight = -np.expm1(-np.maximum(grid.points.ratio - np.log1p(-self.rate), 0.0))
-        # A cell's mass is at most its left value times e^(step |d log / dx|): that factor costs a few more nodes.
-        # The last cell stands for all that is to its right; what is left of the first is below a third of it.
-        exponent = grid.points.log_weight + power * grid.points.ratio
-        lifted = exponent + grid.step * (np.abs(grid.x) + np.abs(power) + grid.step) / s2
-        return strip_sums(weight, lifted, reach, self._angles)
-
-    def _outside(self, grid: Grid, power: Reals) -> Reals:
-        """A bound on n r^p, n and |p| n y beyond the grid, per |p|, in units of the largest term if that is above 1."""
-        points = grid.points
-        top = row_tops(points.log_weight + power * points.ratio)
-        ends = [
-            each[:, at]
-            for each in (points.log_weight, points.ratio)
-            for at in (slice(1), slice(-1, None))
-        ]
-        columns = [top, *ends, power, self.noise, self.rate, grid.step, grid.low, grid.high]
-        return np.array([[_beyond(row)] for row in np.concatenate(columns, axis=1).tolist()])
-
-
-def _beyond(ends: list[float]) -> float:
-    """The terms beyond one row's grid, from the numbers at its ends."""
-    top, first_weight, final_weight, first_ratio, final_ratio, *numbers = ends
-    power, noise, rate, step, low, high = numbers
-    s2, top, raised = noise * noise, max(top, 0.0), max(power, 0.0)
-    z = (2 * low - 1) / (2 * s2) + math.log(rate / (1 - rate))
-    slope = -low + min(power, 0.0) / (1 + math.exp(min(-z, 700.0)))
-    right = _tail(final_weight + power * final_ratio - top, step * (high - raised) / s2)
-    left = _tail(first_weight + power * first_ratio - top, step * slope / s2)
-    plain = _tail(final_weight, step * high / s2) + _tail(first_weight, -step * low / s2)
-    # n e^z is a Gaussian centered at 1: its right edge is far out, its left edge farther.
-    moved = math.log(step / (noise * math.sqrt(2 * math.pi))) - (high - 1) ** 2 / (2 * s2)
-    sampled = 2 * _tail(moved, step * (high - 1) / s2)
-    return right + left + (1 + abs(power)) * (plain + rate * (sampled + plain))
-
-
-def _tail(log_term: float, falling: float) -> float:
-    """e^log_term (q + q^2 + ...) for q = e^-falling; infinite where terms do not fall."""
-    return exp_or_inf(log_term) / math.expm1(min(falling, 700.0)) if falling > 0 else math.inf
-
-
-def _norms(log_m: float, noise: float, rate: float, power: float, reach: float) -> list[float]:
-    plain, negative = math.log1p(2 * rate * (abs(power) + reach)), min(power, 0.0)
-    return [
-        (angle * noise) ** 2 / 2 + log_add_exp(log_m + negative * log_cosine + reach * angle, plain)
-        for angle, log_cosine in zip(*_angles_of(min(1.0, _LARGE / noise)), strict=True)
-    ]
-
-
-@lru_cache(maxsize=64)
-def _angles_of(scale: float) -> tuple[list[float], list[float]]:
-    """Half-widths of strips, over s^2, and the logs of the cosines of their halves."""
-    angles = [scale * angle for angle in _ANGLES]
-    return angles, [math.log(math.cos(angle / 2)) for angle in angles]
-
-
-_WHOLE = 200.0
-"""Below this order whole orders are near and their sums short."""
-_LOG_FACTORIAL = special.gammaln(np.arange(1.0, _WHOLE + 4))
-
-
-@dataclass(frozen=True, eq=False)
-class SampledGaussianSum(Direction, Transform):
-    """The sum of the losses of one direction, each so many times."""
+    remove: bool
 
     tabulates = True
 
+    @cached_property
+    def _rows(self) -> Rows:
+        return self.batch.rows(remove=self.remove)
+
     @property
-    def remove(self) -> bool:
-        """Whether the losses are those of (with the record, without it)."""
-        return self.own.start == 0
+    def _parts(self) -> Parts:
+        return self.batch.parts
 
     @property
     def reverse(self) -> SampledGaussianSum:
@@ -299,7 +364,7 @@ class SampledGaussianSum(Direction, Transform):
 
     @cached_property
     def _reverse(self) -> SampledGaussianSum:
-        return SampledGaussianSum(self.batch, self.batch.rows_of(remove=not self.remove))
+        return SampledGaussianSum(self.batch, not self.remove)
 
     @property
     def maximum(self) -> float:
@@ -312,141 +377,63 @@ class SampledGaussianSum(Direction, Transform):
     @cached_property
     def _edge(self) -> float:
         """-log(1 - rate), added up and rounded up."""
-        return math.fsum((-np.log1p(-self.rate) * self.times).ravel()) * (1 + 16 * U)
+        return math.fsum((-np.log1p(-self._parts.rate) * self._parts.times).ravel()) * (1 + 16 * U)
 
     @property
     def scale(self) -> float:
         """K(1) when removing, and nearly that when adding: where to look first for an order."""
-        return float(
-            (
-                self.times * np.log1p(self.rate**2 * np.expm1(np.maximum(self.noise, 0.05) ** -2))
-            ).sum()
-        )
+        rise = np.expm1(np.maximum(self._parts.noise, 0.05) ** -2)
+        return float((self._parts.times * np.log1p(self._parts.rate**2 * rise)).sum())
 
     @property
     def copies(self) -> float:
-        return float(self.times.sum())
+        return float(self._parts.times.sum())
 
     @property
     def blow_up(self) -> float:
         """Where q^(t + 1) e^(t (t + 1) / (2 s^2)), what a sampled record adds to M, grows past 1."""
-        return (
-            float((2 * self.noise**2 * -np.log(self.rate)).min()) + 1 if self.remove else math.inf
-        )
+        ends = 2 * self._parts.noise**2 * -np.log(self._parts.rate)
+        return float(ends.min()) + 1 if self.remove else math.inf
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        one = self.batch.moments(order, self.own)
-        if one is None:
-            return math.inf, math.inf, math.inf
-        log_m, first, second = (float((self.times * part).sum()) for part in _parts(one))
-        return log_m, first, second
+        one = self.curve(np.array([order]))
+        return float(one.log_m[0]), float(one.first[0]), float(one.second[0])
 
     def curve(self, orders: Reals) -> Cumulants:
-        one = self.batch.curve(orders, self.own)
-        if one is None:
-            return Cumulants(*np.full((3, len(orders)), np.inf))
-        return Cumulants(*(self._added(part) for part in _parts(one)))
+        one = self._rows.curve(orders)
+        return Cumulants(*(self._added(part) for part in (one.log_m, one.first, one.second)))
 
+    @np.errstate(all="ignore")
     def moment_bound(self, order: float) -> float:
-        """An upper bound on K: between whole orders where that is close, from the coarse grid, or from a line."""
-        if self.remove and order < _WHOLE:
-            whole = self._between_whole_orders(order)
-            if whole < math.inf and (order.is_integer() or whole < self.cumulants(order)[0] + 2):
-                return whole
-        bound = self._by_sum(order)
-        return _upper(self.line(order, np.zeros(1))) if bound is None else bound
-
-    def _by_sum(self, order: float) -> float | None:
-        """An upper bound on K from the plain sum of n r^p; None if its rounding is above a percent of 1 or so."""
-        found = self.moment_bounds(order)
-        if found is None or not float((self.times * found[1]).sum()) < 0.05:
-            return None
-        log, _ = found
-        return float((self.times * log).sum()) + U * (8 + len(log)) * float(
-            (self.times * np.abs(log)).sum()
-        )
-
-    def _between_whole_orders(self, order: float) -> float:
-        """K is convex: between whole orders it is at most what the line through their values is."""
-        below = math.floor(order)
-        rows, share = self._at_whole_order(below), order - below
-        if share:
-            rows = (1 - share) * rows + share * self._at_whole_order(below + 1)
-        return float((self.times * rows).sum()) * (1 + U * (32 + len(rows)))
-
-    def _at_whole_order(self, order: int) -> Reals:
-        """An upper bound on K of one copy of each row, shape (m, 1).
-
-        E r^(order + 1) - 1 is the sum over j of the binomial weights times e^(j (j - 1) / (2 s^2)) - 1, all positive.
-        """
-        power, kept, rare = order + 1, np.log1p(-self.rate), np.log(self.rate)
-        j = np.arange(2.0, power + 1)
-        weight = (
-            _LOG_FACTORIAL[power]
-            - _LOG_FACTORIAL[2 : power + 1]
-            - _LOG_FACTORIAL[: power - 1][::-1]
-        )
-        log_term = weight + j * rare + (power - j) * kept
-        rise = j * (j - 1) / (2 * self.noise**2) * (1 + 8 * (1 + self.batch.ulps) * U)
-        # e^x - 1 = e^x (1 - e^-x): nothing overflows in between.
-        raised = log_term + rise
-        if not float(raised.max(initial=0)) < 700:
-            return np.full_like(self.noise, np.inf)
-        excess = row_sums(np.exp(raised) * -np.expm1(-rise))
-        parts = math.lgamma(power + 1) - power * (rare + kept)
-        return np.log1p(excess * (1 + U * (power + 64 + 64 * parts)))
+        """An upper bound on K: from the grid for planning, or where that is loose from a line."""
+        integrands = self._rows.integrands(order)
+        if integrands is not None and self._added(integrands.log_factor)[0] < 0.05:
+            log = integrands.log_moment
+            return float(self._added(log)[0] + U * (8 + len(log)) * self._added(np.abs(log))[0])
+        line = self.line(order, np.zeros(1))
+        return float(line.log[0].real + line.error[0])
 
     def line(self, order: float, frequencies: Reals) -> Line:
-        both = self.batch.cache.lines.get((order, frequencies.tobytes()))
-        if both is not None:
-            return self._total(both[self.own])
-        return self._total(self.at(order, frequencies))
+        rows = self._rows.line(order, frequencies)
+        size, error = self._added(np.abs(rows.log)), self._added(rows.error)
+        return Line(self._added(rows.log), error + (4 + len(rows.log)) * U * size)
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
-        key = order, frequencies.tobytes()
-        if key not in self.batch.cache.lines:
-            self.batch.cache.lines[key] = Direction(self.batch, slice(None)).at(order, frequencies)
+        if (both := self._rows.shared(order)) is not None:
+            both.line(order, frequencies)
         return self.line(order, frequencies)
 
-    def near_normal_envelope(
-        self, order: float, edges: Reals, *, with_reverse: bool
-    ) -> Reals | None:
-        """`log_envelope` where two moments and one shifted path give it."""
-        found = self.batch.near_normal(order, self.own, together=with_reverse)
-        return found and self._added(found.log_envelope(edges))
-
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        return self.coarse_line(order, np.zeros(1), edges, with_reverse=False)[1]
+        return self._added(self._rows.envelope(order, edges))
 
-    def coarse_line(
-        self, order: float, nodes: Reals, edges: Reals, *, with_reverse: bool
-    ) -> tuple[Line, Reals]:
-        line, bounds = self.batch.survey(order, nodes, edges, self.own, together=with_reverse)
-        return self._total(line), self._added(bounds)
+    def envelope_with_reverse(self, order: float, edges: Reals) -> Reals:
+        if (both := self._rows.shared(order)) is not None:
+            both.envelope(order, edges)
+        return self.log_envelope(order, edges)
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
-        """`log_envelope` with the best of several shifts: where one was not enough."""
-        line, bounds = self.batch.survey(order, np.zeros(1), edges, self.own, together=False)
-        floor = line.floor
-        if not np.isfinite(floor).all():
-            return self._added(bounds)
-        power, reach = order + 1 if self.remove else -order, self.batch.reach(order)
-        ends = reach.low[self.own], reach.high[self.own]
-        beyond = shifted_envelope(self.noise, self.rate, power, edges, floor, ends)
-        return self._added(np.minimum(bounds, beyond))
-
-    def _total(self, rows: Line) -> Line:
-        size, error = self._added(np.abs(rows.log)), self._added(rows.error)
-        return Line(self._added(rows.log), error + (4 + len(self.noise)) * U * size)
+        return self._added(self._rows.envelope(order, edges, finest=True))
 
     def _added(self, rows: Any) -> Any:
         """The rows added up, each so many times as there are copies, shape (n,)."""
-        return np.vecdot(self.times.T, rows.T)
-
-
-def _upper(line: Line) -> float:
-    return float(line.log[0].real + line.error[0])
-
-
-def _parts(curve: Cumulants) -> tuple[Reals, Reals, Reals]:
-    return curve.log_m, curve.first, curve.second
+        return np.vecdot(self._parts.times.T, rows.T)
