@@ -225,10 +225,28 @@ def test_stored_answers_and_a_catalog(files: Path, monkeypatch: pytest.MonkeyPat
         session.count(spend={"epsilon": 0.1}, key="a new one")
 
 
+def _without_lines(value: Any) -> Any:
+    """The account without its version and without what a line is proved by: its nodes, errors and width."""
+    if isinstance(value, dict):
+        lines = ("dpcompose", "width", "method", "errors")
+        return {key: _without_lines(each) for key, each in value.items() if key not in lines}
+    return [_without_lines(each) for each in value] if isinstance(value, list) else value
+
+
+def _close(value: Any) -> Any:
+    """The same, with its numbers to 1e-9."""
+    if isinstance(value, dict):
+        return {key: _close(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_close(each) for each in value]
+    return pytest.approx(value, rel=1e-9, abs=0) if isinstance(value, float) else value
+
+
 def test_a_plan_and_its_statement(files: Path) -> None:
     done = _command(files, "account", "plan.toml", "--json")
     now, then = json.loads(done.stdout), json.loads((files / "account.json").read_text())
-    assert now | {"dpcompose": ""} == then | {"dpcompose": ""}
+    # Another engine may draw another line: the bounds agree to 1e-9, everything else to the letter.
+    assert _without_lines(now) == _close(_without_lines(then))
     assert _command(files, "statement", "verify", "privacy.json").returncode == 0
 
 

@@ -519,12 +519,15 @@ def draw_on(transform: Transform, contour: Contour) -> Contour | None:
     if contour.name != "contour" or contour.frequency[-1] != contour.step * (contour.nodes - 1):
         return None  # nodes that are negligible for the reverse may be significant here
     edges = tail_edges(transform, contour.step, contour.nodes)
-    log_bound = transform.log_envelope(contour.order, edges)
+    log_bound = transform.envelope_with_reverse(contour.order, edges)
     tail = float(block_sums(log_bound, edges, contour.step).sum())
     tail = 2 * tail * (1 + 1e-9) / contour.step
     if not tail < 1e-3 / (contour.order * (contour.order + 1)):
         return None
-    line = transform.line(contour.order, contour.frequency)
+    together = contour.nodes <= _FEW_TOGETHER
+    line = (transform.line_with_reverse if together else transform.line)(
+        contour.order, contour.frequency
+    )
     log, scale = centered(line.log)
     return replace(
         contour,

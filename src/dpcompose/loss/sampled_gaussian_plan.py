@@ -409,7 +409,8 @@ class Integrands:
         """
         scale = np.minimum(1.0, 10.0 / self.parts.noise)
         heights = (None, *(each * scale for each in thetas))
-        if (self.parts.noise > _WEAK).all():  # then the second bound is hardly smaller
+        weak = self.parts.noise > _WEAK  # then the second bound is hardly smaller
+        if weak.all():
             bounds = [self._shifted(edges, theta) for theta in heights]
             return np.minimum.reduce([np.zeros_like(edges), *bounds])
         variance, fourth, _ = self._moments
@@ -419,7 +420,8 @@ class Integrands:
         shifted = np.minimum.reduce([np.zeros_like(every), *bounds])
         square = np.square(np.minimum(edges, last))
         falling = 0.5 * np.log1p(square * (square * fourth / 24 - variance)) + 64 * U
-        return np.minimum(shifted[:, :-1], np.maximum(falling, shifted[:, -1:]))
+        either = np.minimum(shifted[:, :-1], np.maximum(falling, shifted[:, -1:]))
+        return np.where(weak, shifted[:, :-1], either)
 
     @property
     def variance(self) -> Reals:
@@ -530,7 +532,7 @@ class Integrands:
 
     @cached_property
     def log_factor(self) -> Reals:
-        """What `log_moment` adds to the logarithm of the sum."""
+        """The share of `log_moment` that is not the sum: the logarithm of a factor."""
         return np.log(np.where(self._real_step_error < 0.1, self._factor, np.inf))
 
     def log_strip(self, theta: Reals | float, total: Reals) -> Reals:

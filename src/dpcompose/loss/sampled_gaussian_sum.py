@@ -39,7 +39,6 @@ _HIGHEST = 2.8
 _MOST_POINTS, _MOST_RAISED, _SHARED = 60_000, 1 << 27, 512
 """With longer grids than the last each direction has its own."""
 _FIRST, _OTHERS = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
-_FOURTH = math.log(1.25)
 _DEPTH = 35.0
 """-log of what the step of all copies leaves out."""
 _MOST_TERMS, _NEAR_TERMS, _NEAREST_TERMS, _FEWEST = 1 << 18, 1 << 16, 1 << 13, 8
@@ -77,17 +76,17 @@ class Rows:
     sign: Reals
     both: Rows | None
     own: slice
-    grids: dict[Reach, Grid | None] = field(default_factory=dict[Any, Any])
+    reaches: dict[float, Reach] = field(default_factory=dict[Any, Any])
+    grids: dict[float, Grid | None] = field(default_factory=dict[Any, Any])
     results: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
-    def _once(self, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
-        """What was found for the key, for both directions or for these rows; what overflows proves nothing."""
-        if self.both is not None and key in self.both.results:
-            return self.both.results[key][self.own]
-        if key not in self.results:
+    def _once(self, asked: Rows, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
+        """These rows of the result that `asked`, these or those of both directions, has or finds for the key; what
+        overflows proves nothing."""
+        if key not in asked.results:
             with np.errstate(all="ignore"):
-                self.results[key] = find()
-        return self.results[key]
+                asked.results[key] = find()
+        return asked.results[key] if asked is self else asked.results[key][self.own]
 
     def powers(self, orders: Reals | float) -> Reals:
         """The powers of r that belong to the lines through these orders."""
@@ -109,35 +108,32 @@ class Rows:
                 return Cumulants(*np.full((3, len(asked.sign), len(orders)), np.inf))
             return grid.points.curve(asked.powers(orders), sign=asked.sign)
 
-        key = "curve", orders.tobytes()
-        asked._once(key, find)
-        return self._once(key, find)
+        return self._once(asked, ("curve", orders.tobytes()), find)
 
     def reach(self, order: float) -> Reach:
-        """Of a grid for planning for every order up to this one: an earlier one, or a little more than is needed."""
-        for known in self.grids:
-            if order + 1 <= known.power:
-                return known
+        """Of a grid for planning for every order up to this one, and up to at most twice as much."""
         # At least a power that adds little to how far the noise reaches by itself.
         least = 0.5 * float(self.parts.side.min())
-        power = max(1.25 ** math.ceil(math.log(max(order + 1, 1.0)) / _FOURTH), least)
-        (low, high), step = self._ends(power, self.parts.side), self._step(power)
-        found = Reach(power, low, high, step, float(((high - low) / step).max()))
-        self.grids[found] = None
-        return found
+        power = max(2.0 ** math.ceil(math.log2(max(order + 1, 1.0))), least)
+        if power not in self.reaches:
+            (low, high), step = self._ends(power, self.parts.side), self._step(power)
+            points = float(((high - low) / step).max())
+            self.reaches[power] = Reach(power, low, high, step, points)
+        return self.reaches[power]
 
     def grid(self, order: float) -> Grid | None:
         """A grid for planning, good for every order up to this one; None if it is too long."""
         shared = self.shared(order)
         reach = (shared or self).reach(order)
-        if self.grids.get(reach) is None and reach.points <= _MOST_POINTS:
+        if reach.power not in self.grids and reach.points <= _MOST_POINTS:
             if shared is not None:
                 grid = shared.grid(order)
-                self.grids[reach] = grid and grid[self.own]
+                self.grids[reach.power] = grid and grid[self.own]
             else:
+                ends = reach.low, reach.high, reach.step
                 noise, rate, ulps = self.parts.noise, self.parts.rate, self.parts.ulps
-                self.grids[reach] = built(noise, rate, reach.low, reach.high, reach.step, ulps)
-        return self.grids.get(reach)
+                self.grids[reach.power] = built(noise, rate, *ends, ulps)
+        return self.grids.get(reach.power)
 
     def integrands(self, order: float) -> Integrands | None:
         """The integrands at an order, on the grid for planning."""
@@ -147,11 +143,12 @@ class Rows:
             self.results[key] = grid and Integrands(self.parts, grid, self.powers(order))
         return self.results[key]
 
-    def envelope(self, order: float, edges: Reals, *, finest: bool = False) -> Reals:
+    def envelope(
+        self, order: float, edges: Reals, *, finest: bool = False, together: bool = False
+    ) -> Reals:
         """For each row and each edge a bound on log |M(order + iu) / M(order)| up to the next one, for the last for ever,
-        shape (m, n)."""
-
-        asked = self._with_integrands(order)
+        shape (m, n); `together` states whether the other direction will need the same."""
+        asked = (together and self.shared(order)) or self
 
         def find() -> Reals:
             integrands = asked.integrands(order)
@@ -166,20 +163,13 @@ class Rows:
                 bounds = np.minimum(bounds, blockwise(magnitude, integrands.variance, edges))
             return bounds
 
-        key = "envelope", order, edges.tobytes(), finest
-        asked._once(key, find)
-        return self._once(key, find)
+        return self._once(asked, ("envelope", order, edges.tobytes(), finest), find)
 
-    def _with_integrands(self, order: float) -> Rows:
-        """The rows of both directions if they know their integrands, else these."""
-        known = self.both is not None and ("integrands", order) in self.both.results
-        return self.both if self.both is not None and known else self
-
-    def line(self, order: float, frequencies: Reals) -> Line:
-        """log M of one copy of each row, shape (m, n)."""
-        return self._once(
-            ("line", order, frequencies.tobytes()), lambda: self._line(order, frequencies)
-        )
+    def line(self, order: float, frequencies: Reals, *, together: bool = False) -> Line:
+        """log M of one copy of each row, shape (m, n); `together` states whether the other direction will need the same."""
+        asked = (together and self.shared(order)) or self
+        key = "line", order, frequencies.tobytes()
+        return self._once(asked, key, lambda: asked._line(order, frequencies))
 
     def _line(self, order: float, frequencies: Reals) -> Line:
         integrands = self.integrands(order)
@@ -413,23 +403,19 @@ class SampledGaussianSum(Transform):
         line = self.line(order, np.zeros(1))
         return float(line.log[0].real + line.error[0])
 
-    def line(self, order: float, frequencies: Reals) -> Line:
-        rows = self._rows.line(order, frequencies)
+    def line(self, order: float, frequencies: Reals, *, together: bool = False) -> Line:
+        rows = self._rows.line(order, frequencies, together=together)
         size, error = self._added(np.abs(rows.log)), self._added(rows.error)
         return Line(self._added(rows.log), error + (4 + len(rows.log)) * U * size)
 
     def line_with_reverse(self, order: float, frequencies: Reals) -> Line:
-        if (both := self._rows.shared(order)) is not None:
-            both.line(order, frequencies)
-        return self.line(order, frequencies)
+        return self.line(order, frequencies, together=True)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         return self._added(self._rows.envelope(order, edges))
 
     def envelope_with_reverse(self, order: float, edges: Reals) -> Reals:
-        if (both := self._rows.shared(order)) is not None:
-            both.envelope(order, edges)
-        return self.log_envelope(order, edges)
+        return self._added(self._rows.envelope(order, edges, together=True))
 
     def finest_envelope(self, order: float, edges: Reals) -> Reals:
         return self._added(self._rows.envelope(order, edges, finest=True))
