@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -230,7 +231,9 @@ def _without_lines(value: Any) -> Any:
     if isinstance(value, dict):
         lines = ("dpcompose", "width", "method", "errors")
         return {key: _without_lines(each) for key, each in value.items() if key not in lines}
-    return [_without_lines(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without_lines(each) for each in value]
+    return re.sub(r"\d+ nodes", "nodes", value) if isinstance(value, str) else value
 
 
 def _close(value: Any) -> Any:
