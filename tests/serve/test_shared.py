@@ -161,7 +161,7 @@ def test_a_table_of_postgresql_is_asked_at_the_counter(
     postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its integers are those of the file: at a huge budget the answers are the plain query's."""
-    url = postgres.create("behind")
+    url = postgres.create("asked")
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE visits (person TEXT, ward TEXT, minutes BIGINT)")
         with connection.cursor() as cursor:
