@@ -100,9 +100,9 @@ def pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(
             f"a charge of {brief(mechanism)} in a partition",
-            "what answers several times may show beforehand where it will fail, and who is put into that child is told"
-            " more than its delta or rho, which are averages, says",
-            "Charge mechanisms one by one, open slots of pure budgets, or use a scope outside of the partition",
+            "it answers several times, so its first answers may show in which child a later one will tell more than its"
+            " delta or rho, which are averages, allows; records could still be put there",
+            "Charge its mechanisms one by one, use slots with pure budgets (delta = 0), or charge outside the partition",
         )
 
 

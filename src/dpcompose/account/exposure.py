@@ -303,11 +303,11 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
 
 
 def _forms(filter: Filter, times: int, delta: float) -> tuple[Composable | None, ...]:
-    """Equal budgets by their rho, by their (epsilon, delta), and by the tightest form that each has.
+    """Three mechanisms that hold for `times` budgets with the same filter together; None where one is not known.
 
-    The rho holds for the charges inside, with what they leave out. The (epsilon, delta) is the filter's own, else that
-    at an equal part of delta. The tightest form is a Gaussian if each is one, else the (epsilon, delta) if it is the
-    filter's own, else the rho.
+    First zCDP: a rho for all charges inside, and the delta that they leave out of it. Then (epsilon, delta) for each: what
+    the filter states, or else what it promises at delta / times. Last the tightest: a Gaussian if the filter is one of
+    Gaussian DP, else the (epsilon, delta) if the filter states it, else the rho.
     """
     known, promise = Curators(times, filter=filter).zcdp(), filter.promise()
     concentrated = None if known is None else Concentrated(known.rho, delta=known.delta)

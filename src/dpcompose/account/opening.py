@@ -271,7 +271,7 @@ def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[t
         if text is None:
             raise UnsupportedError(
                 f"a schedule with {mechanism!r}",
-                "it cannot be written down and read back",
+                "it cannot be written down for a later process to read",
                 "Charge it without schedule",
             )
         found.append((text, check.count("times", times, least=1)))
@@ -451,7 +451,7 @@ class BudgetArguments:
 
 
 def _typed(name: str, text: str) -> str:
-    """A number as a description has it: a decimal is that decimal, not the double next to it, which may be larger."""
+    """A number of a stored description as an exact fraction 'n/d': its decimal digits, not the double nearest to them."""
     return text if "/" in text else "{}/{}".format(*exact(name, text).as_integer_ratio())
 
 

@@ -232,7 +232,7 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class IndividualRound:
-    """One round, paid for by every record that takes part; it always answers, and shows nothing.
+    """One round, paid for by every record that takes part. It is never refused: who takes part stays secret.
 
     Args:
         active: Whether each record takes part, shape (records,): as secret as the data.
@@ -420,7 +420,9 @@ def _prices(prices: Any, count: int) -> Reals:
     each = _reals(prices)
     if each is None or each.shape not in ((), (count,)):
         raise DomainError(
-            "prices", f"<{type(prices).__name__}>", f"one number, or an array of {count} numbers"
+            "prices",
+            f"<{type(prices).__name__}>",
+            f"one number, or an array of {count} numbers, one for each record",
         )
     return np.broadcast_to(each, (count,))
 

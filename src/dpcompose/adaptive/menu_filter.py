@@ -539,7 +539,7 @@ def _require_some(
 
 
 def _counts(name: str, rows: Any, members: int) -> list[tuple[int, ...]]:
-    """Rows of counts, one for each member; an empty row is none."""
+    """The rows, checked: each says how often every member of the menu was charged. Empty rows are left out."""
     listed = [sequence(name, row) for row in sequence(name, rows)]
     if not len(listed) <= MOST_LISTED or any(len(row) not in (0, members) for row in listed):
         raise DomainError(name, rows, f"lists of {members} counts, one for each member of the menu")

@@ -61,7 +61,7 @@ class Point:
 
     Args:
         epsilon: In nats, at least 0.
-        delta: In [0, 1); 1 if the point bounds nothing.
+        delta: In [0, 1], where 1 bounds nothing.
     """
 
     epsilon: float

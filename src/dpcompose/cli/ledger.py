@@ -255,7 +255,7 @@ def redeem(
 
 
 def _receipt(source: str) -> str:
-    """The text of a receipt: of a file, alone or in the document of a charge."""
+    """The receipt in a file: its whole text, or the field `receipt` of the JSON that a charge printed."""
     text = read_text("RECEIPT", source)
     try:
         document = json_reader.loads(text)

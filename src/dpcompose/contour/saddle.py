@@ -284,7 +284,9 @@ class MomentLevels:
 
 
 def moment_levels(transform: Transform, chart: Chart, x: float) -> MomentLevels:
-    """Return the moment bounds of a transform at the orders of its reverse's chart."""
+    """Return the bounds K(t) - t x + const of log g(x) at the orders t of `chart`, which may be the
+    chart of the losses in the other direction.
+    """
     known = transform.curve(chart.orders)
     level = known.log_m - chart.orders * x + kernel_peak(chart.orders)
     level = np.where(np.isnan(level), np.inf, level)

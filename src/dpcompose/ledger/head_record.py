@@ -333,7 +333,7 @@ class CheckedFile:
         return StoreError(self.url, what, remedy)
 
     def damage(self, rows: Rows) -> Iterator[str]:
-        """Faults of the file itself, and claims of the head record that the ledger does not hold."""
+        """Faults of the ledger's own file, and heads in the record beside it that the ledger lacks."""
         claims = self._claims() or []
         with transaction(self.pool) as later:  # begun after the record was read
             yield from missing_claims(LedgerTables(later), claims)

@@ -448,7 +448,7 @@ class Ledger(Listed):
 
     @contextmanager
     def moment(self) -> Generator[Moment]:
-        """Everything at one moment, inside the block: balances, entries and the anchor that belong together."""
+        """Open a block in which balances, entries and the anchor (the heads of all chains) are read as of one moment."""
         with self.store.snapshot() as snapshot:
             yield Moment(snapshot)
 

@@ -87,7 +87,9 @@ def _(loss: TwoPointLoss, size: int) -> Pair | None:
 
 @grouped.register
 def _(loss: BoundedRangeLoss, size: int) -> Pair:
-    """The ranges add up, and any pair whose loss has the sum as its range has a geometric path of neighbors between."""
+    """Under a group of `size` records the range of the loss is `size` times as wide. Nothing smaller holds: between any two
+    distributions whose loss has that range lie `size` - 1 others, at equal distances, each a neighbor of the next.
+    """
     epsilon = loss.epsilon * size
     if not epsilon <= LARGEST_RANGE:
         raise UnsupportedError(

@@ -88,6 +88,11 @@ class Rows:
                 asked.results[key] = find()
         return asked.results[key] if asked is self else asked.results[key][self.own]
 
+    @cached_property
+    def least(self) -> float:
+        """A power that adds little to how far the noise reaches by itself."""
+        return 0.5 * float(self.parts.side.min())
+
     def powers(self, orders: Reals | float) -> Reals:
         """The powers of r that belong to the lines through these orders."""
         return np.where(self.sign > 0, orders + 1, -orders)
@@ -112,9 +117,7 @@ class Rows:
 
     def reach(self, order: float) -> Reach:
         """Of a grid for planning for every order up to this one, and up to at most twice as much."""
-        # At least a power that adds little to how far the noise reaches by itself.
-        least = 0.5 * float(self.parts.side.min())
-        power = max(2.0 ** math.ceil(math.log2(max(order + 1, 1.0))), least)
+        power = max(2.0 ** math.ceil(math.log2(max(order + 1, 1.0))), self.least)
         if power not in self.reaches:
             (low, high), step = self._ends(power, self.parts.side), self._step(power)
             points = float(((high - low) / step).max())

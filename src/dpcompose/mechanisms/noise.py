@@ -285,7 +285,7 @@ class _Integer(Mechanism):
         return symmetric(*((self._loss(step), times) for step, times in counts.items()))
 
     def _change_under(self, adjacency: Adjacency) -> Change:
-        """Return the change of each coordinate under an adjacency."""
+        """Return by how much each coordinate of the query's answer may change between neighbors."""
         if adjacency is not Adjacency.REPLACE:
             return self.shift
         if self.replace is not None:

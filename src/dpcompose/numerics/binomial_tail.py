@@ -59,8 +59,9 @@ def _tail(first: int, times: int, rate: float, side: int) -> Bound:
             break
         if not abs(at - first) < LONGEST:
             raise UnsupportedError(
-                f"the tail of a binomial law of {times} trials",
-                "it has more than four million terms that matter",
+                f"the tail of a binomial distribution with {times} trials",
+                "its sum has more than four million terms that are not negligible",
+                "Take fewer trials",
             )
     # Each mass errs by a few units of roundoff for every ratio before it; most of the sum comes
     # from the first terms.

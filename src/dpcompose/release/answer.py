@@ -53,8 +53,8 @@ class AnswerTable(Card, ABC):
 
     @abstractmethod
     def interval_of(self, name: str, confidence: float) -> Interval:
-        """Return low and high ends of a column, row by row: each interval holds the exact number
-        with at least that probability. NaN: unknown.
+        """Return the low and the high end for each row of a column. Each interval holds the number
+        without noise with at least the probability `confidence`; ends that are not known are NaN.
         """
 
     @property
@@ -621,6 +621,6 @@ def _price(price: Mapping[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> str:
-    """Return a number with six digits, rounded up."""
+    """Return a number with six significant digits, rounded up."""
     exact = Fraction(str(value)) if not isinstance(value, Fraction) else value
     return f"{_SIX.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize():g}"

@@ -109,7 +109,7 @@ class Bounds:
                 "change of one unit",
                 size * l1,
                 "at most 2^53 grid steps",
-                "Take a coarser granularity or fewer rows",
+                "Take a coarser granularity, or fewer rows of a unit",
             )
         return Change(
             largest=size * self.rows_per_group,

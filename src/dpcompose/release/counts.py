@@ -35,10 +35,11 @@ class Count(Question):
     """The number of rows, in all or in each group.
 
     Args:
-        threshold: What private keys must have enough of to be released. "rows": the whole spend
-            pays for the row counts, which are compared with the threshold themselves; this needs
-            the least noise. "units": half of it pays for numbers of units, which are compared;
-            where a unit has many rows in a group, this releases keys with fewer units.
+        threshold: A group whose name is private is released only where enough rows, or enough
+            units, are in it. "rows": the noisy row counts are compared with the threshold, and the
+            whole spend pays for them: the least noise. "units": half of the spend pays for noisy
+            numbers of units, which are compared; where a unit has many rows in a group, groups of
+            fewer units are released than by rows.
     """
 
     _: KW_ONLY

@@ -473,7 +473,10 @@ class Table(UnitTable):
         one = self.bounds
         if not (self.unit or one.rows * most <= MOST_ROWS):
             raise DomainError(
-                "join", one.rows * most, f"at most {MOST_ROWS:,} joined rows that one unit moves"
+                "join",
+                one.rows * most,
+                f"at most {MOST_ROWS:,} joined rows for one unit (its rows times the rows of a key)",
+                "Bound the rows of a unit lower, or take a smaller `at_most`",
             )
         bounds = (
             _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)

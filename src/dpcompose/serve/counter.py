@@ -199,9 +199,8 @@ class Payer(Account):
         delta: Any = None,
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
-        """Charge a mechanism as the service does, and redeem it in the same commit, if nobody has redeemed it.
-
-        From then on the answer's time runs.
+        """Charge a mechanism by the service's shared commits; the same commit redeems the receipt, which gives the right to
+        draw the answer, unless somebody redeemed it before. The time within which the answer must come begins here.
         """
         fields = {
             "mechanism": serialize(mechanism) or "release",

@@ -374,7 +374,7 @@ def _worked(work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Have another process do the work; see `Process.run`."""
+    """Return what the work gives in one of the server's worker processes, started at need; it raises as `Process.run`."""
     process = Process.take()
     found = process.run(work, *arguments)
     process.give_back()
