@@ -299,13 +299,13 @@ class OnPostgreSQL(Engine):
         """Return SQL for a decimal column as a double. If no precision is declared, or one beyond
         the doubles, numbers beyond 10^16 are clamped and those below 10^-60 become 0.
 
-        PostgreSQL raises an error when it converts other numbers to double. Its numeric NaN
-        compares as larger than every number, here as in its own comparisons.
+        PostgreSQL raises an error when it converts other numbers to double. NaN stays NaN.
         """
         digits = [int(each) for each in re.findall("[0-9]+", column.type)]
         if digits and sum(digits) <= 300:
             return self.cast(column, "float64")
         wide = case(
+            (f"{column} = 'NaN'", column),
             (f"{column} > {10**16}", str(10**16)),
             (f"{column} < {-(10**16)}", str(-(10**16))),
             other=column,
