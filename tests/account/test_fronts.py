@@ -9,10 +9,11 @@ from unittest.mock import patch
 import pytest
 
 from campaigns.fronts import apart, grown
-from dpcompose.account import open_partition, open_scope
+from dpcompose import BlackBox, Gaussian
+from dpcompose.account import Account, open_partition, open_scope
 from dpcompose.adaptive import Budget
-from dpcompose.errors import OverdrawnError
-from dpcompose.ledger import Kind, Ledger
+from dpcompose.errors import CurrencyError, OverdrawnError
+from dpcompose.ledger import Amount, Kind, Ledger
 from dpcompose.ledger.front import MOST_VECTORS, maximal
 
 
@@ -70,10 +71,11 @@ def test_fronts_are_stored_and_followed(tmp_path: Path) -> None:
         ledger.verify()
 
 
-def test_more_vectors_than_are_kept_are_the_largest_of_each_amount() -> None:
+def test_of_more_vectors_than_are_kept_neighbors_are_put_together() -> None:
     vectors = [{"a": place, "b": -place} for place in range(MOST_VECTORS + 1)]
     assert maximal(vectors[1:], "ab") == tuple(vectors[:0:-1])
-    assert maximal(vectors, "ab") == ({"a": MOST_VECTORS, "b": 0},)
+    pairs = tuple({"a": place, "b": min(1 - place, 0)} for place in range(MOST_VECTORS, -1, -2))
+    assert maximal(vectors, "ab") == pairs
     assert maximal([{"a": 1, "b": 2, "c": 5}, {"a": 1, "b": 1, "c": 9}], "ab") == (
         {"a": 1, "b": 2},
     )
@@ -94,3 +96,27 @@ def test_a_partition_of_an_earlier_version_is_opened_again(ledger: Ledger) -> No
     description = {"budget": {"version": 1, "filter": None, "adjacency": "add-remove"}}
     earlier = ledger.scope("w/wards", kind=Kind.PARTITION, description=description, **ADA)
     assert open_partition(ledger, "w/wards", **ADA) == earlier
+
+
+def test_with_more_sums_than_are_kept_a_charge_does_what_the_room_said() -> None:
+    """Sixty-five children, of which none has spent less than another one of everything."""
+    with Ledger.open("memory:") as ledger:
+        open_scope(ledger, "ward", epsilon=1, delta=1e-6, actor="Ada")
+        open_partition(ledger, "ward/cells", actor="Ada")
+
+        def cell(name: str) -> Account:
+            return open_scope(ledger, f"ward/cells/{name}", filter=None, actor="Ada")
+
+        cell("noise").charge(Gaussian(8.0), actor="Ada", key="noise")
+        for place in range(63):
+            mechanism = BlackBox(0.9 - place / 1000, delta=1e-9 * (place + 1))
+            cell(f"c{place}").charge(mechanism, actor="Ada", key=str(place))
+        for place, mechanism in enumerate(
+            (BlackBox(0.83, delta=7e-8), Gaussian(2.0).sampled(0.01))
+        ):
+            account = cell(f"new{place}")
+            assert account.room(account.price(mechanism)) > 0
+            account.charge(mechanism, actor="Ada", key=f"new {place}")
+        assert len(ledger.balance("ward").front) <= MOST_VECTORS
+        with pytest.raises(CurrencyError):
+            account.room({"epsilon": Amount.of(1)})

@@ -254,6 +254,7 @@ class Account(Listed):
 
         Raises:
             DomainError: If the cost is no mapping of amounts.
+            CurrencyError: If it leaves out a currency of the chain, or names another one.
         """
         check.kind("cost", cost, Mapping, "amounts by currency")
         for each in cost.values():
@@ -263,10 +264,12 @@ class Account(Listed):
             if any(moment.balance(path).closed for path in paths_down_to(self.scope)):
                 return 0
             chain = [moment.upcoming(each.path) for each in self.chain]
+        chain[-1].node.require_currencies(units)
         met = [each for each in Balance.met_by(chain) for each in each]
-        return min(
+        most = min(
             [times_within(sets, spent, units, most_free=MOST_CHARGES) for spent, sets in met]
         )
+        return Balance.times_granted(chain, units, most)
 
     def _in_lines(self) -> tuple[str, list[str]]:
         """The budgets of the chain, and how much of them is spent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 Vector = Mapping[str, int]
@@ -21,18 +22,29 @@ def largest(vectors: Sequence[Vector]) -> dict[str, int]:
 def maximal(vectors: Iterable[Vector], currencies: Iterable[str]) -> Front:
     """The vectors that are below no other, of these currencies alone, sorted.
 
-    Where these are more than 64, the largest amount of each currency, which is above all of them, is in their place.
+    Where these are more than 64, neighbors in this order are put together, and the largest of each amount is in the
+    place of a group.
     """
     names = list(currencies)
     rows = sorted({tuple([each[name] for name in names]) for each in vectors}, reverse=True)
+    kept = _below_no_other(rows)
+    if len(kept) > MOST_VECTORS:
+        size = math.ceil(len(rows) / MOST_VECTORS)
+        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+        tops = {tuple(map(max, zip(*group, strict=True))) for group in groups}
+        kept = _below_no_other(sorted(tops, reverse=True))
+    return tuple([dict(zip(names, row, strict=True)) for row in kept])
+
+
+def _below_no_other(rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Those of sorted rows that are below no other; if there are more than 64, the first 65 of them."""
     kept: list[tuple[int, ...]] = []
     for row in rows:  # what is above it came before it
         if not any(all(map(int.__le__, row, above)) for above in kept):
             kept.append(row)
         if len(kept) > MOST_VECTORS:
-            kept = [tuple(map(max, *rows))]
             break
-    return tuple([dict(zip(names, row, strict=True)) for row in kept])
+    return kept
 
 
 def summed(one: Front, other: Front) -> Front:

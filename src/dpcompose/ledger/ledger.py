@@ -501,6 +501,10 @@ class Ledger(Listed):
         Raises:
             TamperedError: Something does not agree; `problems` says what.
         """
+        if anchor is not None:
+            check.kind(
+                "anchor", anchor, Anchor, "an anchor, as `Ledger.anchor` returns it, or None"
+            )
         with self.store.snapshot() as snapshot:
             return verify(snapshot, anchor=anchor, progress=progress)
 

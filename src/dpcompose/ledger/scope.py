@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -408,6 +409,28 @@ class Balance(Card):
     def met_by(chain: Sequence[Balance]) -> list[Met]:
         """For each scope, the last first, what those in the last may have spent, with the caps that hold of it."""
         return met_by([each.node for each in chain])
+
+    @staticmethod
+    def times_granted(chain: Sequence[Balance], cost: Mapping[str, int], most: int) -> int:
+        """How many charges of a cost the last of `chain` grants, where what its people met allows `most`: fewer, where
+        the many sums of a partition are put together."""
+        nodes = [each.node for each in chain]
+        if not any(node.parts for node in nodes):
+            return most
+
+        def is_granted(times: int) -> bool:
+            with suppress(OverdrawnError):
+                spend(nodes, {name: times * units for name, units in cost.items()})
+                return True
+            return False
+
+        if not most or is_granted(most):
+            return most
+        granted, refused = 0, most
+        while refused - granted > 1:
+            middle = (granted + refused) // 2
+            granted, refused = (middle, refused) if is_granted(middle) else (granted, middle)
+        return granted
 
     @property
     def in_words(self) -> str:
