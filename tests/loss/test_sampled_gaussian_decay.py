@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpcompose import Gaussian
+from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian_plan import Parts
 from dpcompose.loss.sampled_gaussian_sum import Rows, SampledGaussianBatch
 
@@ -71,3 +72,22 @@ def test_the_shared_line_is_that_of_each_direction() -> None:
     tight = (Gaussian(1.1).sampled(0.004) * 10**4).epsilon(delta=1e-6, tolerance=1e-12)
     assert one.lower <= tight.upper
     assert tight.lower <= one.upper
+
+
+def test_the_cells_at_both_ends_stand_for_what_is_beyond_them() -> None:
+    """So many copies of so little noise that one step of the grid is short, and log r turns complex at its end."""
+    noise, rate, angle = 0.05526654804300222, 6.680834216693311e-161, 0.8122356754416638
+    order, reach = 2.31051012633543e-06, 5159.310170555704
+    parts = Parts(*(np.array([[value]]) for value in (noise, rate, 1e13)), 1, 0)
+    at = np.array([[order]])
+    grid = plan.coarse_grid(parts, at, 1.25 * at, 4096)
+    sides = plan.Integrands(parts, grid, at + 1), plan.Integrands(parts, grid, -at)
+    bound = float(plan._lower_edges(*sides, reach, np.array([[angle]]))[0, 0])
+    x = np.arange(-20 * noise, 40 * noise, noise / 4000)
+    ratio = np.log(1 - rate + rate * np.exp((2 * x - 1) / (2 * noise**2) - 1j * angle))
+    norm = (angle * noise) ** 2 / 2 - math.log(4000 * math.sqrt(2 * math.pi))
+    truths: list[float] = []
+    for power in (order + 1, -order):
+        logs = norm - np.square(x / noise) / 2 + power * ratio.real + reach * np.abs(ratio.imag)
+        truths.append(float(logs.max() + np.log(np.exp(logs - logs.max()).sum())))
+    assert max(truths) < bound < max(truths) + 1

@@ -281,7 +281,7 @@ def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
         reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
     if reason:
         raise UnsupportedError(
-            f"the scope {scope.path!r}, renewed {_often(own)},", reason, "Renew both alike, or none"
+            f"the scope {scope.path!r} (renewed {_often(own)})", reason, "Renew both alike, or none"
         )
 
 

@@ -493,13 +493,17 @@ class Integrands:
     def _real_step_error(self) -> Reals:
         return self._step_error(0.0, _RIGHT_ANGLE)
 
+    @property
+    def _falling(self) -> Reals:
+        """step side / s^2, which is minus the logarithm of the share of a term beyond the grid in the one before it."""
+        return np.minimum(self.grid.step * self.parts.side / self.parts.noise**2, 700.0)
+
     @cached_property
     def _outside(self) -> Reals:
         """The shares beyond the grid, where terms fall by e^(-step side / s^2) or faster."""
-        falling = self.grid.step * self.parts.side / self.parts.noise**2
         tilted, _, total = self._tilted
         ends = (tilted[:, :1] + tilted[:, -1:]) / total
-        return ends / np.expm1(np.minimum(falling, 700.0))
+        return ends / np.expm1(self._falling)
 
     @cached_property
     def _rounding(self) -> Reals:
@@ -520,9 +524,14 @@ class Integrands:
 
     @cached_property
     def lifted(self) -> Reals:
-        """log of a bound on the mass of each cell: its left value times e^(step |d log / dx|)."""
+        """log of a bound on the mass of each cell: its left value times e^(step |d log / dx|). The first one has also all
+        that is to its left, and the last one stands for all to its right, where terms fall as in `_outside`."""
         slope = np.abs(self.grid.x) + np.abs(self.power) + self.grid.step
-        return self.exponent + self.grid.step * slope / self.parts.noise**2
+        cells = self.exponent + self.grid.step * slope / self.parts.noise**2
+        beyond = -np.log(-np.expm1(-self._falling))
+        cells[:, :1] = np.logaddexp(cells[:, :1], self.exponent[:, :1] + beyond)
+        cells[:, -1:] = np.maximum(cells[:, -1:], self.exponent[:, -1:] + beyond)
+        return cells
 
     @cached_property
     def log_moment(self) -> Reals:
@@ -625,11 +634,7 @@ def heights(
 
 
 def _lower_edges(remove: Integrands, add: Integrands, reach: Reals, angles: Reals) -> Reals:
-    """log of a bound on the integrals of |n r^(p + iu)|, u <= reach, at each angle below the real line.
-
-    The argument of r rises with x. The last cell stands for all that is to its right; what is left of the first is
-    below a third of it.
-    """
+    """log of a bound on the integrals of |n r^(p + iu)|, u <= reach, at each angle below the real line."""
     sums = [strip_sums(remove.weight, each.lifted, reach, angles) for each in (remove, add)]
     return np.maximum(remove.log_strip(angles, sums[0]), add.log_strip(angles, sums[1]))
 
