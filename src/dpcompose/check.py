@@ -180,7 +180,9 @@ def progress(value: Any) -> None:
     """Raise a DomainError unless `value`, a progress callback, is callable or None."""
     if not (value is None or callable(value)):
         raise DomainError(
-            "progress", value, "None or a function of how many are done, and of how many"
+            "progress",
+            value,
+            "None, or a function of two numbers: how many are done, and how many there are",
         )
 
 

@@ -357,8 +357,10 @@ class AtomsOfProfile(Law):
 
 @dataclass(frozen=True)
 class AtomsOfParts(Law):
-    """Atoms that the sum of the losses of `parts`, pairs with their counts, dominates when the
-    record is removed.
+    """Finitely many atoms that bound a composition from below: the sum of its losses dominates them.
+
+    Args:
+        parts: Pairs with their counts; the losses are those of removing the record.
     """
 
     parts: Laws

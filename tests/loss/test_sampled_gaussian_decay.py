@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,13 +79,14 @@ def test_the_cells_at_both_ends_stand_for_what_is_beyond_them() -> None:
     """So many copies of so little noise that one step of the grid is short, and log r turns complex at its end."""
     noise, rate, angle = 0.05526654804300222, 6.680834216693311e-161, 0.8122356754416638
     order, reach = 2.31051012633543e-06, 5159.310170555704
-    parts = Parts(*(np.array([[value]]) for value in (noise, rate, 1e13)), 1, 0)
+    one, share, count = (np.array([[value]]) for value in (noise, rate, 1e13))
+    parts = Parts(one, share, count, 1, 0)
     at = np.array([[order]])
     grid = plan.coarse_grid(parts, at, 1.25 * at, 4096)
     sides = plan.Integrands(parts, grid, at + 1), plan.Integrands(parts, grid, -at)
-    bound = float(plan._lower_edges(*sides, reach, np.array([[angle]]))[0, 0])
+    bound = float(plan._lower_edges(*sides, np.array(reach), np.array([[angle]]))[0, 0])
     x = np.arange(-20 * noise, 40 * noise, noise / 4000)
-    ratio = np.log(1 - rate + rate * np.exp((2 * x - 1) / (2 * noise**2) - 1j * angle))
+    ratio: Any = np.log(1 - rate + rate * np.exp((2 * x - 1) / (2 * noise**2) - 1j * angle))
     norm = (angle * noise) ** 2 / 2 - math.log(4000 * math.sqrt(2 * math.pi))
     truths: list[float] = []
     for power in (order + 1, -order):

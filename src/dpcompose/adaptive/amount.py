@@ -111,7 +111,10 @@ def _between(name: str, value: Any, most: float, domain: str) -> float | Fractio
         if number.denominator < 10**DIGITS:
             return number
     raise DomainError(
-        name, f"<a number of more than {DIGITS} digits>", domain, "Round it first, a cap down"
+        name,
+        f"<a fraction whose denominator has more than {DIGITS} digits>",
+        f"{domain}, whose denominator has at most {DIGITS} digits",
+        "Round it: a limit down, an amount to charge up",
     )
 
 

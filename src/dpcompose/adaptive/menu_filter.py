@@ -105,7 +105,10 @@ class MenuFilter(Filter):
         states = _counts("states", self.states, len(menu))
         if bool(states) == bool(self.weights or self.budget):
             raise DomainError(
-                "states", self.states, "counts of the members, or else weights, or else a budget"
+                "states",
+                self.states,
+                "the largest counts of each member, or () where weights or a budget is given",
+                "Give states alone, or else weights, a budget or both",
             )
         if self.weights and not min(weights[0]) > 0:
             raise DomainError("weights", self.weights, "a positive weight for each member")

@@ -166,7 +166,7 @@ class Theorem(Exactly, ABC):
         return None
 
     def stated(self) -> dict[str, str]:
-        """The parameters of a filter of this theorem alone, as text."""
+        """The parameters of a filter that uses this theorem and no other, by name, as text."""
         values = {"delta": self.reserve, "order": self.order, self.parameters[0]: self.limit}
         return {name: written(values[name]) for name in self.parameters}
 

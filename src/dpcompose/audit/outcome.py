@@ -513,7 +513,7 @@ class _FullError(Exception):
 
 @lru_cache(LOOKED)
 def _layout(*paths: str) -> tuple[str, ...]:
-    """The paths of an outcome, as one shared object for all outcomes with the same paths."""
+    """These paths as a tuple; equal paths give the same object, so that many outcomes share one."""
     return paths
 
 

@@ -155,7 +155,11 @@ class Worker:
                 return TIMEOUT
 
     def _read_lines(self) -> dict[int, Outcome]:
-        """The outcomes that are no bare floats, by the index of their calls."""
+        """The outcomes other than plain floats, which the process wrote as lines, by the index of the call.
+
+        Raises:
+            DomainError: If the process could not create the mechanism.
+        """
         others = dict[int, Outcome]()
         for text in _contents(self._lines).split(b"\n")[:-1]:
             line = decoded(_Line, text)

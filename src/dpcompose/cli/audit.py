@@ -255,7 +255,10 @@ def subject_of(
 
 
 def _description(named: Any) -> dict[str, Any]:
-    """In the process that imports: what an object is, and the claim that it makes of itself, as data."""
+    """The kind of an object (subject, function or other) and the claim that it states of itself, as plain data.
+
+    Runs in the process that imported the object.
+    """
     from dpcompose.audit import Measurement, Subject, stated_claim
 
     call = named.call if isinstance(named, Subject) else named

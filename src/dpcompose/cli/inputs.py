@@ -28,7 +28,11 @@ LARGEST_ANCHOR = 10**8
 
 
 def typed(option: str, text: str | None, read: Callable[[str], Value], domain: str) -> Value | None:
-    """The value of a text, None for none; DomainError with that domain if `read` cannot read it."""
+    """The value that `read` makes of an option's text; None if the option was not given.
+
+    Raises:
+        DomainError: If `read` cannot read the text; it says that `domain` is accepted.
+    """
     try:
         return None if text is None else read(text)
     except (ValueError, ArithmeticError):

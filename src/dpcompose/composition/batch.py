@@ -228,8 +228,9 @@ def running_epsilon(
 def _phases(
     parts: Sequence[tuple[ComposablePart, int]], whole: PrivacyQuestion
 ) -> list[tuple[SampledGaussianLoss, int]] | None:
-    """Return the sampled-Gaussian loss and the count of every part of `whole`, or None if one of
-    `parts` is no sampled Gaussian.
+    """Return the sampled-Gaussian loss of each part with its count, in the order in which they run.
+
+    None if there is no part, one has no such loss, or an adversary orients the rounds of `whole`.
     """
     if not parts or whole.rounds:
         return None

@@ -618,7 +618,7 @@ class LossAbove:
 
     @property
     def largest(self) -> Bound:
-        """The bound on the larger of the two probabilities."""
+        """Bounds on the larger of `removed` and `added`."""
         return Bound(
             max(self.removed.lower, self.added.lower),
             max(self.removed.upper, self.added.upper),

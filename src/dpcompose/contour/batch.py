@@ -133,8 +133,7 @@ class ContourRows(ArrayRows):
         """Return lower and upper bounds on the hockey-stick divergence g(x), shape (m, 1) each; NaN
         where there is no bound.
 
-        `errors` are the error bounds of the sums for an |x| at least as large, if they were
-        computed before.
+        `errors` are what `_errors` returned for a reach of at least |x|, if that is known already.
         """
         value, unit = self._sum(self._cosine, self._rotation(x)), self._unit(x)
         around = self._around(x, value, unit, self._errors(np.abs(x)) if errors is None else errors)

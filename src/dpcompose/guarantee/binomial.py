@@ -295,7 +295,7 @@ class Sums(NamedTuple):
     factors: Ratios
 
     def continued(self, index: int, times: int) -> Sums:
-        """The sums at the index `index` >= `position`, by the recurrences, for `times` losses."""
+        """D, B and w at `index` >= `position`, by their recurrences from the ones here; `times` is k."""
         first, value, weight, mass, error, _, _, (odds, shrink, growth, drift) = self
         for at in range(first + 1, index + 1):
             value += weight * growth

@@ -121,7 +121,9 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
             raise DomainError(
-                "event", "one more inside", f"samples and selections at most {MOST_AROUND} deep"
+                "event",
+                f"<more than {MOST_AROUND} inside one another>",
+                f"samples and selections inside one another at most {MOST_AROUND} deep",
             )
         return row.composition(
             event, adjacency, read_event(event.event, adjacency, (*above, id(event)))

@@ -345,7 +345,11 @@ def _refined(losses: Sequence[Loss]) -> tuple[Reals, Reals]:
 
 
 def _span(losses: Sequence[Loss]) -> tuple[float, float]:
-    """From where to where there is something to see."""
+    """The epsilons between which nodes are needed.
+
+    Left of them the largest profile is 1 - e^epsilon up to `LAST_RISE`, right of them it is at most `LAST_DELTA`,
+    unless the search ended at -40 or `LAST_EPSILON` before.
+    """
 
     def high(epsilon: float) -> float:
         return float(_highest(losses, np.array([epsilon]))[0])

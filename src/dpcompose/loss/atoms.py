@@ -180,7 +180,7 @@ class Atoms:
 
     @property
     def formula(self) -> AtomLaw | None:
-        """The law that gives all masses exactly: the stated one, or the floats themselves if these are exact; else None."""
+        """The law that gives every mass exactly: `law`, else the floats if they are exact, else None."""
         return self.law or (GivenLaw(self.upper, self.lower) if self.exact else None)
 
     def sampled(self, rate: float, *, remove: bool) -> Atoms:

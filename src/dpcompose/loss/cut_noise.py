@@ -173,15 +173,15 @@ class _Pieces(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A piece of the noise, as points of equal distance.
+    """One loss's noise, or its part below a cut, above one or between two, on equally spaced points.
 
     Args:
-        cuts: The loss.
-        x: Where they are, exact.
-        plain: Weights and ratios without the share of this piece.
-        step: Their distance.
-        below: The cut that it is below, if any.
-        above: The cut that it is above, if any.
+        cuts: The loss and its cuts.
+        x: The points; exact.
+        plain: The weights and log-ratios of the whole noise there, before the share of this piece is applied.
+        step: The distance between points.
+        below: The cut that this piece is below; None if it is below none.
+        above: The cut that this piece is above; None if it is above none.
     """
 
     cuts: Cuts
@@ -448,17 +448,17 @@ class ReverseSum(TabulatedTransform):
 
 @dataclass(frozen=True)
 class JumpSum(TabulatedTransform):
-    """The sum of the losses where at least one copy is in a piece, divided by `mass`.
+    """The sum of the losses on the outcomes where at least one copy is in its piece, divided by `mass`.
 
-    With T_i of all copies and B_i of those in the piece, prod T_i^k_i (1 - prod (1 - B_i / T_i)^k_i) has positive
-    terms: it is at most prod T_i^k_i sum k_i |B_i / T_i|.
+    Loss i has k_i copies; the transform of each is T_i, and over its piece alone B_i. That of the sum,
+    prod T_i^k_i (1 - prod (1 - B_i / T_i)^k_i), has positive terms: it is at most prod T_i^k_i sum k_i |B_i / T_i|.
 
     Args:
         cuts: The losses and their cuts.
-        pieces: The piece of each.
-        whole: T_i^k_i of each.
+        pieces: For each loss the piece that at least one copy is in.
+        whole: For each loss the transform T_i^k_i, over all outcomes or those below its upper cut.
         sign: 1 for the losses, -1 for those in the other order.
-        mass: At least the mass of this measure.
+        mass: An upper bound on the mass of those outcomes.
     """
 
     cuts: tuple[Cuts, ...]

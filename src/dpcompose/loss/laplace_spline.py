@@ -58,11 +58,16 @@ def moment(epsilon: float, order: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Terms:
-    """The coefficients of A_q, which the top of this file defines, divided by the binomial C(k, cells).
+    """The coefficients of the polynomials A_q(z) that the top of this file defines, scaled.
 
-    They are given for q up to `last`, at shifts from `first` to `cells`: `weights` has the shape
-    (last + 1, cells - first + 1), and is multiplied by (epsilon unit)^(q - 1) / (q - 1)!. What is left out below
-    `first` adds at most e^`log_left` to delta.
+    Args:
+        weights: The coefficient of each power of z for each q from 0 to `last`, divided by the binomial C(k, cells)
+            and multiplied by (epsilon unit)^(q - 1) / (q - 1)!; shape (last + 1, cells - first + 1).
+        first: The lowest power of z that matters.
+        cells: The highest power of z that is needed.
+        last: The largest q.
+        unit: A length of y, >= 1; in turn, `_splines` are divided by its power q - 1.
+        log_left: The powers below `first` would add at most e^log_left to delta.
     """
 
     weights: Reals

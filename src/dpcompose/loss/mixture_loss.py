@@ -399,7 +399,7 @@ class _Level:
         return low * (1 + 8 * U), high * (1 + 8 * U)
 
     def _loss(self, x: Reals) -> tuple[Reals, Reals, Reals]:
-        """The loss, a bound on its error, and its slope."""
+        """The privacy loss at the outcomes x, a bound on its error, and its derivative in x."""
         one, two = self.pair.first.rows.at(x), self.pair.second.rows.at(-x)
         loss = one.log - two.log
         return loss, one.error + two.error + U * np.abs(loss), one.slope + two.slope

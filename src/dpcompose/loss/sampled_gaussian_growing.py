@@ -85,7 +85,10 @@ class Frame(ArrayRows):
 
     @property
     def powers(self) -> Reals:
-        """Of the likelihood ratio, when removing and when adding, shape (2, 1); for one line."""
+        """The exponents p with E r^p = M(order), r the likelihood ratio with the record, E without it.
+
+        First for the loss of removing it, then of adding it: shape (2, 1), for a frame of one line.
+        """
         return np.concatenate([self.order + 1, -self.order])
 
     def start(self, log: Reals) -> Reals:

@@ -316,9 +316,8 @@ class SampledGaussianBatch:
     def both(self) -> Rows:
         """When the record is removed, then when it is added."""
         columns = (self.parts.noise, self.parts.rate, self.parts.times)
-        twice = Parts(
-            *(np.concatenate([each, each]) for each in columns), self.parts.count, self.parts.ulps
-        )
+        noise, rate, times = (np.concatenate([each, each]) for each in columns)
+        twice = Parts(noise, rate, times, self.parts.count, self.parts.ulps)
         sign = np.repeat([1.0, -1.0], len(columns[0]))[:, None]
         return Rows(twice, sign, None, slice(None))
 

@@ -183,7 +183,10 @@ class TwoPointLoss(Loss):
 
 @dataclass(frozen=True, eq=False)
 class TwoPointSum(BoundedRows):
-    """M = ((e^((t + 1) epsilon) + e^(-t epsilon)) / (1 + e^epsilon))^times, multiplied over rows of shape (m, 1)."""
+    """The sum of losses of randomized response: each row has `times` losses of +-epsilon, shape (m, 1).
+
+    The moment E e^(t L) is the product of ((e^((t + 1) epsilon) + e^(-t epsilon)) / (1 + e^epsilon))^times over rows.
+    """
 
     @property
     def lattice(self) -> Lattice | None:

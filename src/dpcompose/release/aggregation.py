@@ -100,8 +100,9 @@ class FixedPointGrid:
         return float(steps * self.granularity)
 
     def image(self, engine: Engine, column: Value, *, whole: bool) -> Value:
-        """Return SQL for the column as step counts. The result for NULL and NaN is unspecified, but
-        no row raises an error.
+        """Return SQL for the column, clamped and rounded to the grid, as integers: multiples of granularity.
+
+        The result for NULL and NaN is unspecified, but no row raises an error.
         """
         if (
             whole

@@ -467,7 +467,7 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
 
 
 def _amount(index: int) -> Fraction:
-    """Return the number at this index in the increasing sequence of three-digit numbers."""
+    """Return the number at this index among those with three significant digits, from 10^LEAST upward."""
     decade, digits = divmod(index, 900)
     return (100 + digits) * Fraction(10) ** (LEAST + decade - 2)
 

@@ -90,7 +90,7 @@ class Payer(Redeemer, Protocol):
         ...
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
-        """Return the description stored under a name below the scope; None if there is none."""
+        """Return the description that `keep` stored in the sub-scope `name`; None if there is none."""
         ...
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:

@@ -219,7 +219,10 @@ class Top(Question):
         ):
             if self.method == "peeling":
                 raise DomainError(
-                    "method", self.method, "'counts', since keys are private or a delta is spent"
+                    "method",
+                    self.method,
+                    "'counts': peeling needs public keys, and no delta beside an epsilon",
+                    "State keys= and no delta, or leave method out",
                 )
             return noisy
         step = self._peeling(table, public, asked)

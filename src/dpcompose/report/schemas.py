@@ -29,7 +29,7 @@ _TABLE = tomllib.loads((files("dpcompose.report") / "schemas.toml").read_text("u
 
 
 def _schema(stated: Any) -> Schema:
-    """The schema of a type as the table states it."""
+    """The JSON schema of a type of `schemas.toml`: a constant, a list of alternatives, an object or a name."""
     match stated:
         case int():
             return {"const": stated}

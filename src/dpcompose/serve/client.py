@@ -125,7 +125,7 @@ class RemoteAccount:
         return self._request("GET", "requests")["requests"]
 
     def decide(self, request: str, *, approve: bool) -> dict[str, Any]:
-        """A keeper's decision on a request of somebody else."""
+        """Approve or decline a request for a charge that somebody else made; only keepers may."""
         return self._request(
             "POST", "decide", request=request, decision="approved" if approve else "declined"
         )
@@ -223,7 +223,9 @@ def _named(mechanism: Composable, delta: Any) -> dict[str, Any]:
     text = serialize(mechanism)
     if text is None:
         raise UnsupportedError(
-            f"a charge of {mechanism!r}", "it cannot be written down", "Charge the ledger itself"
+            f"a charge of {mechanism!r}",
+            "the service takes mechanisms as text, and this one cannot be written as text",
+            "Charge it on the ledger itself, by Account.charge",
         )
     return (
         {"mechanism": text}

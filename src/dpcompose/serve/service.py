@@ -312,7 +312,10 @@ class Service:
     def charge_all(
         self, charges: Sequence[tuple[Account, Charge]]
     ) -> Sequence[Receipt | DPComposeError]:
-        """The receipt or refusal of each charge of a tree, from one commit."""
+        """The receipt or refusal of each charge, in order; one commit stores all of them.
+
+        All are below one top-level scope. If they cannot be stored, each gets the StoreError.
+        """
         try:
             outcomes = charge_together(charges) if charges else []
             if any(isinstance(each, OverdrawnError) for each in outcomes):
