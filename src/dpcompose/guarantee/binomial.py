@@ -215,8 +215,6 @@ def deviance(
 
     `drift` is log((times - anchor) / anchor) plus the log odds of a success, as a correctly rounded
     float. The errors are proved bounds on the relative errors of the masses.
-
-    `drift` is log((times - anchor) / anchor) plus the log odds of a success, to the last bit.
     """
     # log mass(a + m) / mass(a) = m drift - h(a, m) - h(k - a, -m) - [s(a + m) - s(a)] - [s(k - a - m) - s(k - a)],
     # n! = e^s(n) n^n e^-n, h(n, m) = (n + m) log(1 + m / n) - m >= 0.

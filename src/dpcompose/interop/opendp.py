@@ -88,8 +88,8 @@ def _require_measurement(measurement: Any) -> None:
 def _neighbors(domain: Any, metric: Any, d_in: float, adjacency: Adjacency | None) -> Adjacency:
     """The adjacency of the datasets of a domain that are at most `d_in` apart; see `_adjacency`."""
     mod = _opendp("mod")
-    if not isinstance(metric, mod.Metric) or not isinstance(domain, mod.Domain):
-        raise DomainError("input_metric", metric, "a Metric of OpenDP, and input_domain a Domain")
+    check.kind("input_domain", domain, mod.Domain, "a Domain of OpenDP")
+    check.kind("input_metric", metric, mod.Metric, "a Metric of OpenDP")
     return _adjacency(str(metric.type), check.nonnegative("d_in", d_in), adjacency)
 
 
