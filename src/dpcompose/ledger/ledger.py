@@ -354,7 +354,7 @@ class Ledger(Listed):
             "all", kind, caps=caps, renew=renew, description=description, actor=actor
         )
         trees: dict[str, list[Request]] = {}
-        for path in scope_paths(paths):
+        for path in dict.fromkeys(scope_paths(paths)):
             trees.setdefault(root_of(path), []).append(replace(alike, path=path))
         for openings in trees.values():
             for first in range(0, len(openings), TOGETHER):

@@ -80,13 +80,13 @@ class Rows:
     grids: dict[float, Grid | None] = field(default_factory=dict[Any, Any])
     results: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
-    def _once(self, asked: Rows, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
-        """These rows of the result that `asked`, these or those of both directions, has or finds for the key; what
+    def _once(self, holder: Rows, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
+        """These rows of the result that `holder`, these or those of both directions, has or finds for the key; what
         overflows proves nothing."""
-        if key not in asked.results:
+        if key not in holder.results:
             with np.errstate(all="ignore"):
-                asked.results[key] = find()
-        return asked.results[key] if asked is self else asked.results[key][self.own]
+                holder.results[key] = find()
+        return holder.results[key] if holder is self else holder.results[key][self.own]
 
     @cached_property
     def least(self) -> float:
@@ -105,15 +105,15 @@ class Rows:
     def curve(self, orders: Reals) -> Cumulants:
         """K of one copy of each row and its derivatives, shape (m, n); infinite where it would take too many points."""
         most = float(orders[-1])
-        asked = self.shared(most) or self
+        holder = self.shared(most) or self
 
         def find() -> Cumulants:
-            grid = asked.grid(most)
+            grid = holder.grid(most)
             if grid is None:
-                return Cumulants(*np.full((3, len(asked.sign), len(orders)), np.inf))
-            return grid.points.curve(asked.powers(orders), sign=asked.sign)
+                return Cumulants(*np.full((3, len(holder.sign), len(orders)), np.inf))
+            return grid.points.curve(holder.powers(orders), sign=holder.sign)
 
-        return self._once(asked, ("curve", orders.tobytes()), find)
+        return self._once(holder, ("curve", orders.tobytes()), find)
 
     def reach(self, order: float) -> Reach:
         """Of a grid for planning for every order up to this one, and up to at most twice as much."""
@@ -151,28 +151,28 @@ class Rows:
     ) -> Reals:
         """For each row and each edge a bound on log |M(order + iu) / M(order)| up to the next one, for the last for ever,
         shape (m, n); `together` states whether the other direction will need the same."""
-        asked = (together and self.shared(order)) or self
+        holder = (together and self.shared(order)) or self
 
         def find() -> Reals:
-            integrands = asked.integrands(order)
+            integrands = holder.integrands(order)
             if integrands is None or not np.isfinite(integrands.log_factor).all():
-                return np.zeros((len(asked.sign), len(edges)))
+                return np.zeros((len(holder.sign), len(edges)))
             bounds = integrands.log_envelopes(edges, finest=finest)
             if finest:
-                line = asked.line(order, np.concatenate([[0.0], edges]))
+                line = holder.line(order, np.concatenate([[0.0], edges]))
                 magnitude = np.exp(
                     np.minimum((line.log.real + line.error)[:, 1:] - line.floor, 0.0)
                 )
                 bounds = np.minimum(bounds, blockwise(magnitude, integrands.variance, edges))
             return bounds
 
-        return self._once(asked, ("envelope", order, edges.tobytes(), finest), find)
+        return self._once(holder, ("envelope", order, edges.tobytes(), finest), find)
 
     def line(self, order: float, frequencies: Reals, *, together: bool = False) -> Line:
         """log M of one copy of each row, shape (m, n); `together` states whether the other direction will need the same."""
-        asked = (together and self.shared(order)) or self
+        holder = (together and self.shared(order)) or self
         key = "line", order, frequencies.tobytes()
-        return self._once(asked, key, lambda: asked._line(order, frequencies))
+        return self._once(holder, key, lambda: holder._line(order, frequencies))
 
     def _line(self, order: float, frequencies: Reals) -> Line:
         integrands = self.integrands(order)
