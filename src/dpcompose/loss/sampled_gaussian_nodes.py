@@ -250,6 +250,10 @@ def _line(
     beyond = row_sums(outside(parts, grid, grid.theta, powers, terms.shift))
     omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + beyond
     error = terms.slanting * (np.abs(power) + frequencies) + omitted
+    farthest = (np.abs(power) + frequencies[:, -1:]) * terms.fuzz
+    if (farthest > 1e-3).any():  # where an error is not small e^x - 1 is above x
+        more = np.where(farthest > 1e-3, np.expm1(np.minimum(farthest, 700.0)) - farthest, 0.0)
+        error = error + row_dots(terms.sizes, more)
     error = error + U * (4 * np.abs(x) + 8 * np.minimum(terms.shift, 1.0))
     line = guarded(x, y, error, log_one_plus(x, y))
     return Line(line.log + terms.shift, line.error + 4 * U * terms.shift)
@@ -274,11 +278,14 @@ def _chunk(points: int, count: int) -> int:
 
 
 class _Terms(NamedTuple):
-    """Sums at a real power, in units of e^shift: w r^p of each point, the sum of w (r^p - 1), and that of errors."""
+    """Sums at a real power, in units of e^shift: w r^p of each point, the sum of w (r^p - 1); |w| + |w r^p| and the error
+    of log r of each point, and the sum of their products."""
 
     shift: Reals
     tilted: Complexes
     rise: Complexes
+    sizes: Reals
+    fuzz: Reals
     slanting: Reals
 
 
@@ -296,8 +303,8 @@ def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
         U * (1.5 * chunk + moved.shape[-1] / chunk + 70 + 5 * _LEVELS + 4 * wide + shift)
         + grid.weight_error
     )
-    slanting = row_dots(size + own, relative * grid.size + grid.ratio_error) * 1.001
-    return _Terms(shift, tilted, total, slanting)
+    sizes, fuzz = size + own, relative * grid.size + grid.ratio_error
+    return _Terms(shift, tilted, total, sizes, fuzz, row_dots(sizes, fuzz) * 1.001)
 
 
 def _excess(real: Reals, imaginary: Reals) -> Complexes:

@@ -476,9 +476,8 @@ class Integrands:
         decayed = dots(self.shares[:, None, :], np.exp(shrunk - edges[:, :, None] * angle))
         widest = np.maximum(_RIGHT_ANGLE - theta, np.minimum(theta, 1.9 * _RIGHT_ANGLE - theta))
         omitted = 1.1 * (self._outside + self._step_error(theta, widest))
-        return (
-            theta * theta * s2 / 2 + np.log(decayed * self._factor + omitted) + 1e-14 * (1 + edges)
-        )
+        log = np.log(decayed * self._factor + omitted) + 1e-14 * (1 + edges)
+        return np.where(self._factor < np.inf, theta * theta * s2 / 2 + log, np.inf)
 
     def _step_error(self, theta: Reals | float, widest: Reals | float) -> Reals:
         """A bound, relative to M, on the step's error, by a strip of half-width up to `widest` s^2 around theta s^2."""
@@ -507,10 +506,11 @@ class Integrands:
 
     @cached_property
     def _rounding(self) -> Reals:
-        """A bound on the relative error of the terms by rounding."""
+        """A bound on the relative error of the terms by rounding, to first order; infinite where that is not enough."""
         weight, ratio, slant, fuzz = self.grid.largest
         rounding = fuzz + slant * (1 + np.abs(self.power) * ratio)
-        return rounding + U * (self.grid.x.shape[1] + 128 + 4 * weight)
+        rounding = rounding + U * (self.grid.x.shape[1] + 128 + 4 * weight)
+        return np.where(rounding < 0.25, rounding, np.inf)
 
     @cached_property
     def _factor(self) -> Reals:
