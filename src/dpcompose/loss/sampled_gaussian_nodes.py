@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ _LARGEST_EXPONENT = 300.0
 """log of the largest likelihood ratio of the noise that is computed as it is."""
 _SHORT, _MOST_CHUNK, _SERIAL = 32, 16, 1 << 16
 _LEVELS = 6
-_ENTRIES, _MOST_NODES = 1 << 19, 4096
+_ENTRIES, _MOST_NODES = 1 << 21, 4096
 """Entries of an array of waves, and nodes that are computed at once."""
 
 
@@ -180,7 +180,8 @@ def nodes(
     """
     count = waved.blocks.shape[1] * waved.within.shape[1]
     frequencies = step * np.arange(count, dtype=float)
-    return _line(parts, grid, waved, frequencies, power, log_step_error)
+    terms = _terms(grid, power, _chunk(grid.x.shape[1], count))
+    return _line(parts, grid, waved, frequencies, log_step_error, terms)
 
 
 def line_at(
@@ -203,6 +204,15 @@ def line_at(
     whole = bool((places * step == frequencies).all())
     together = min(max(most * most // 4, 1), _MOST_NODES)
     ratio, lines, at = grid.ratio[:, None, :], list[Line](), first
+
+    @cache
+    def near(size: int) -> Complexes:
+        return _wave((step * np.arange(size))[:, None] * ratio)
+
+    @cache
+    def terms(chunk: int) -> _Terms:
+        return _terms(grid, power, chunk)
+
     while at < count:
         end = min(at + together, count)
         close = whole and places[end - 1] - places[at] < 4 * (end - at)
@@ -213,10 +223,10 @@ def line_at(
         else:
             end, size = min(at + most, count), 1
             far, chosen = frequencies[at:end], slice(None)
-        near = step * np.arange(size)
-        waved = Waves(_wave(far[:, None] * ratio), _wave(near[:, None] * ratio))
-        every = (far[:, None] + near).reshape(1, -1)
-        line = _line(parts, grid, waved, every, power, log_step_error)
+        waved = Waves(_wave(far[:, None] * ratio), near(size))
+        every = (far[:, None] + step * np.arange(size)).reshape(1, -1)
+        known = terms(_chunk(grid.x.shape[1], every.shape[1]))
+        line = _line(parts, grid, waved, every, log_step_error, known)
         lines.append(line[:, chosen])
         at = end
     return reduce(joined, lines)
@@ -227,8 +237,8 @@ def _line(
     grid: RaisedGrid,
     waved: Waves,
     frequencies: Reals,
-    power: Reals,
     log_step_error: Reals,
+    terms: _Terms,
 ) -> Line:
     """log M of one copy at sums of far and near frequencies, shape (m p, far near).
 
@@ -236,9 +246,8 @@ def _line(
     (|p| + u) times the sum of (T0 + T1) (e |log r| + d), d the error of log r: both |e^x - 1| and the effect of that
     error are below that.
     """
-    count = frequencies.shape[1]
+    count, power = frequencies.shape[1], terms.power
     chunk = _chunk(grid.x.shape[1], count)
-    terms = _terms(grid, power, chunk)
     within: Complexes = np.multiply(terms.tilted[:, None, :], waved.within)
     single = np.add.reduce(within, axis=-1)[:, None, :]
     within += terms.tilted[:, None, :]
@@ -249,7 +258,8 @@ def _line(
     powers = np.concatenate([power, np.zeros_like(power)], axis=1)
     beyond = row_sums(outside(parts, grid, grid.theta, powers, terms.shift))
     omitted = np.exp(np.minimum(log_step_error - terms.shift, 700.0)) + beyond
-    error = terms.slanting * (np.abs(power) + frequencies) + omitted
+    slanting = row_dots(terms.sizes, terms.fuzz) * 1.001
+    error = slanting * (np.abs(power) + frequencies) + omitted
     farthest = (np.abs(power) + frequencies[:, -1:]) * terms.fuzz
     if (farthest > 1e-3).any():  # where an error is not small e^x - 1 is above x
         more = np.where(farthest > 1e-3, np.expm1(np.minimum(farthest, 700.0)) - farthest, 0.0)
@@ -278,15 +288,15 @@ def _chunk(points: int, count: int) -> int:
 
 
 class _Terms(NamedTuple):
-    """Sums at a real power, in units of e^shift: w r^p of each point, the sum of w (r^p - 1); |w| + |w r^p| and the error
-    of log r of each point, and the sum of their products."""
+    """Sums at a real power, in units of e^shift: w r^p of each point, the sum of w (r^p - 1); of each point |w| + |w r^p|,
+    and the error of log r."""
 
+    power: Reals
     shift: Reals
     tilted: Complexes
     rise: Complexes
     sizes: Reals
     fuzz: Reals
-    slanting: Reals
 
 
 def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
@@ -304,7 +314,7 @@ def _terms(grid: RaisedGrid, power: Reals, chunk: int) -> _Terms:
         + grid.weight_error
     )
     sizes, fuzz = size + own, relative * grid.size + grid.ratio_error
-    return _Terms(shift, tilted, total, sizes, fuzz, row_dots(sizes, fuzz) * 1.001)
+    return _Terms(power, shift, tilted, total, sizes, fuzz)
 
 
 def _excess(real: Reals, imaginary: Reals) -> Complexes:
