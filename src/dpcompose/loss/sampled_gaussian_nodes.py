@@ -206,7 +206,7 @@ def line_at(
     ratio, lines, at = grid.ratio[:, None, :], list[Line](), first
 
     @cache
-    def near(size: int) -> Complexes:
+    def near_waves(size: int) -> Complexes:
         return _wave((step * np.arange(size))[:, None] * ratio)
 
     @cache
@@ -223,7 +223,7 @@ def line_at(
         else:
             end, size = min(at + most, count), 1
             far, chosen = frequencies[at:end], slice(None)
-        waved = Waves(_wave(far[:, None] * ratio), near(size))
+        waved = Waves(_wave(far[:, None] * ratio), near_waves(size))
         every = (far[:, None] + step * np.arange(size)).reshape(1, -1)
         known = terms(_chunk(grid.x.shape[1], every.shape[1]))
         line = _line(parts, grid, waved, every, log_step_error, known)
