@@ -22,9 +22,9 @@ from dpcompose.ledger.sqlite import SQLiteReader
 from dpcompose.ledger.sqlite_connection import (
     BESIDE,
     SQLiteRows,
-    beside,
     failures,
     settle,
+    sidecar,
 )
 from dpcompose.ledger.store import Row, Rows
 from dpcompose.ledger.tables import (
@@ -157,7 +157,7 @@ def _in_new_file(
     path: Path, fill: Callable[[Rows], None], progress: Progress | None, anchor: Anchor
 ) -> Verification:
     """Fill a file under a temporary name; it gets its own once it is on disk and verified."""
-    for each in (path, *(beside(path, end) for end in BESIDE)):
+    for each in (path, *(sidecar(path, end) for end in BESIDE)):
         if os.path.lexists(each):
             remedy = "Choose a new name; nothing is written over"
             raise StoreError(str(path), f"{each.name} is there already", remedy)

@@ -21,11 +21,11 @@ from zlib import crc32
 from dpcompose.errors import StoreError, TamperedError
 from dpcompose.ledger.entry import GENESIS, Head
 from dpcompose.ledger.sqlite_connection import (
-    beside,
     damage_of,
     is_in_file,
     log_at,
     mark_of,
+    sidecar,
     transaction,
 )
 from dpcompose.ledger.store import Pool, Rows
@@ -273,7 +273,7 @@ class CheckedFile:
     @property
     def record(self) -> Path:
         """The head record."""
-        return beside(self.path, "-head")
+        return sidecar(self.path, "-head")
 
     def state(self) -> tuple[list[Claim] | None, int, bool]:
         """The claims of the record, the version of the schema, and whether the file is marked as one with a record.

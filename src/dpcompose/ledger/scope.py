@@ -315,9 +315,9 @@ class AccountNode:
     @property
     def front(self) -> Front:
         """The most that people in it may have spent; `spent` is the largest of each amount."""
-        return self.beside(None) if self.parts else (self.spent,)
+        return self.without(None) if self.parts else (self.spent,)
 
-    def beside(self, child: AccountNode | None) -> Front:
+    def without(self, child: AccountNode | None) -> Front:
         """The same, without what they spent in one of its children."""
         parts = dict(self.parts)
         if child is not None and len(child.front) > 1:  # else an earlier period of it is apart
@@ -571,7 +571,7 @@ def met_by(chain: Sequence[AccountNode]) -> list[Met]:
         if below is not None and node.scope.kind is Kind.PARTITION:
             has_fronts = has_fronts and node.scope.has_fronts
         elif below is not None:
-            front = summed(node.beside(below), front)
+            front = summed(node.without(below), front)
         if has_fronts:
             found.append([(each, node.scope.within(each)) for each in front])
         else:  # the largest of each amount must stay within the same limits

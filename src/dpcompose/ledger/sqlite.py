@@ -31,7 +31,6 @@ from dpcompose.ledger.sqlite_connection import (
     FrozenConnection,
     SQLiteRows,
     are_in_place,
-    beside,
     cause_of,
     connect,
     failures,
@@ -44,6 +43,7 @@ from dpcompose.ledger.sqlite_connection import (
     pool_of,
     require_place,
     settle,
+    sidecar,
     sqlite_failure,
     transaction,
 )
@@ -94,7 +94,7 @@ class SQLiteStore:
         with self._failures(_Progress()), ExitStack() as opened:
             named, path = Path(os.path.abspath(path)), path.resolve()  # SQLite follows links too
             require_place(path, create=create)
-            self._file_lock = FileLock(beside(path, "-turn"))
+            self._file_lock = FileLock(sidecar(path, "-turn"))
             opened.callback(self._file_lock.close)
             self._pool = pool_of(path)
             opened.callback(self._pool.close)
@@ -109,10 +109,10 @@ class SQLiteStore:
             settle(path)
             self._record = HeadRecord(self._file.record)
             opened.callback(self._record.close)
-            self._log = os.open(beside(path, "-wal"), os.O_RDONLY)
+            self._log = os.open(sidecar(path, "-wal"), os.O_RDONLY)
             opened.callback(finalize(self, os.close, self._log))
             self._known_log = log_of(self._log)
-            files = [*(str(beside(path, end)) for end in BESIDE[:3]), str(path), str(named)]
+            files = [*(str(sidecar(path, end)) for end in BESIDE[:3]), str(path), str(named)]
             self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
             self._opened = opened.pop_all()
         self._writing = Lock()
@@ -150,7 +150,7 @@ class SQLiteStore:
             if (log := log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
-        copy_permissions(beside(path, "-turn"), like=path)
+        copy_permissions(sidecar(path, "-turn"), like=path)
         self._writer.execute(
             "PRAGMA wal_checkpoint"
         ).fetchall()  # the mark is in the file, whatever befalls the log

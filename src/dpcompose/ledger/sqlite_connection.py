@@ -167,7 +167,7 @@ def identity(path: Path | str) -> tuple[int, int]:
     return os.stat(path)[1:3]
 
 
-def beside(path: Path, end: str) -> Path:
+def sidecar(path: Path, end: str) -> Path:
     """The file beside the ledger whose name ends so, one of `BESIDE`."""
     return path.with_name(f"{path.name}{end}")
 
@@ -184,7 +184,7 @@ def log_of(handle: int) -> str:
 
 def log_at(path: Path) -> str:
     """`log_of` the log of the ledger at `path`; empty if there is none."""
-    with suppress(FileNotFoundError), beside(path, "-wal").open("rb", buffering=0) as handle:
+    with suppress(FileNotFoundError), sidecar(path, "-wal").open("rb", buffering=0) as handle:
         return log_of(handle.fileno())
     return ""
 
@@ -244,10 +244,10 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     Raises:
         StoreError: The file is another program's database, or its log cannot be read without writing.
     """
-    log, made = beside(path, "-wal"), sqlite3.Connection
+    log, made = sidecar(path, "-wal"), sqlite3.Connection
     if not log.exists() or not log.stat().st_size:
         how, made = "immutable=1", FrozenConnection
-    elif beside(path, "-shm").exists():
+    elif sidecar(path, "-shm").exists():
         how = "mode=ro&readonly_shm=1"
     else:
         what = (
@@ -267,7 +267,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
 
 def settle(path: Path) -> None:
     """Sync the log and the directory: what a killed process wrote is visible now, and must not be lost later."""
-    for each in (beside(path, "-wal"), path.absolute().parent):
+    for each in (sidecar(path, "-wal"), path.absolute().parent):
         with suppress(FileNotFoundError):
             handle = os.open(each, os.O_RDONLY)
             try:
