@@ -4,8 +4,10 @@ A random tree of budgets with alternatives (menus, budgets of several theorems),
 schedules, some opened after charges. Every person is tried: one child of each partition. A charge must be granted if,
 and only if, what each of them has then met below every budget above it is within one of its sets of limits; how many
 more of it fit is counted the same way; and what `exposure` says was spent may not be below the worst person's sum.
-Nothing of the library is in these sums but prices and limits. The control lets every partition be judged by itself, as
-if nobody were in two of them: it must be caught.
+Nothing of the library is in these sums but prices and limits. Then the same with three sums kept instead of 64, so that
+nearly all are put together: what fits may be refused there, but nothing is granted that does not fit, and the room says
+what a charge does. The controls let every partition be judged by itself, as if nobody were in two of them, and keep the
+first of the sums that are put together: they must be caught.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dpcompose.account import Account, exposure, open_partition, open_scope, ope
 from dpcompose.adaptive import Budget, Filter, MenuFilter, known_pure
 from dpcompose.errors import DPComposeError, OverdrawnError
 from dpcompose.ledger import Kind, Ledger
-from dpcompose.ledger.front import Front, maximal
+from dpcompose.ledger.front import MOST_VECTORS, Front, maximal
 
 SMALL, MIDDLE, LARGE = BlackBox(0.02), BlackBox(0.05), BlackBox(0.08)
 MENUS = (
@@ -35,7 +37,7 @@ MENUS = (
     ((SMALL, LARGE), ((14, 0), (7, 2), (3, 6))),
     ((SMALL, MIDDLE, LARGE), ((12, 0, 0), (4, 6, 0), (2, 2, 2), (0, 0, 6))),
 )
-MOST_PERSONS, STEPS = 300, 60
+MOST_PERSONS, STEPS, FEW = 300, 60, 3
 ADA: dict[str, Any] = {"actor": "Ada"}
 
 
@@ -122,8 +124,18 @@ class Tree:
         return most
 
 
-def grown(seed: int) -> Iterator[str]:
-    """Grow a tree; what was decided otherwise than by trying every person, in words."""
+def grown(seed: int, *, kept: int = MOST_VECTORS) -> Iterator[str]:
+    """Grow a tree; what was decided otherwise than by trying every person, in words.
+
+    Args:
+        seed: Of the draws.
+        kept: How many sums are kept apart; with fewer than the library keeps, what fits may be refused.
+    """
+    with patch("dpcompose.ledger.front.MOST_VECTORS", kept):
+        yield from _grown(seed, exact=kept == MOST_VECTORS)
+
+
+def _grown(seed: int, *, exact: bool) -> Iterator[str]:
     draw = random.Random(seed)
     tree = Tree(draw, Ledger.open("memory:"))
     filter, asked = draw.choice(filters())
@@ -135,7 +147,7 @@ def grown(seed: int) -> Iterator[str]:
             _opened(tree, f"n{number}", filter, asked)
             continue
         path = draw.choice([path for path, kind in tree.kinds.items() if kind is Kind.FILTER][1:])
-        yield from _charged(tree, path, draw.choice(asked), str(number))
+        yield from _charged(tree, path, draw.choice(asked), str(number), exact=exact)
     yield from _exposed(tree)
     tree.ledger.verify()
 
@@ -167,7 +179,7 @@ def _opened(tree: Tree, name: str, filter: Filter, asked: tuple[Any, ...]) -> No
             del tree.kinds[path]  # nothing more happens there
 
 
-def _charged(tree: Tree, path: str, mechanism: Any, key: str) -> Iterator[str]:
+def _charged(tree: Tree, path: str, mechanism: Any, key: str, *, exact: bool) -> Iterator[str]:
     account = Account(tree.ledger, scope=path)
     schedule = account.chain[-1].schedule
     if schedule:
@@ -178,7 +190,7 @@ def _charged(tree: Tree, path: str, mechanism: Any, key: str) -> Iterator[str]:
         return
     units = {name: amount.units for name, amount in cost.items()}
     expected, room = tree.fits(path, units, 12), account.room(cost)
-    if min(room, 12) != expected:
+    if min(room, 12) > expected or (exact and room < expected):
         yield f"room for {room} of {mechanism} in {path}, and {expected} fit"
     try:
         account.charge(mechanism, key=key, **ADA)
@@ -187,8 +199,9 @@ def _charged(tree: Tree, path: str, mechanism: Any, key: str) -> Iterator[str]:
         granted = False
     except DPComposeError:  # the end of a schedule
         return
-    if granted is not (expected > 0):
-        yield f"{mechanism} in {path} was {'granted' if granted else 'refused'}, and {expected} fit"
+    if granted is not (room > 0) or granted > expected:
+        decided = "granted" if granted else "refused"
+        yield f"{mechanism} in {path} was {decided}, there was room for {room}, and {expected} fit"
     if granted:
         tree.spent.setdefault(path, []).append(units)
         pure = known_pure(mechanism, adjacency=account.adjacency)
@@ -214,6 +227,11 @@ def apart(add: Callable[[Front, Front], Front], fronts: Iterable[Front], own: Fr
     return maximal([each for front in fronts for each in add(own, front)] or own, own[0])
 
 
+def first(amounts: Iterable[int]) -> int:
+    """The defect: the first amount in the place of the largest."""
+    return next(iter(amounts))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trees", type=int, default=1000)
@@ -223,13 +241,19 @@ def main() -> int:
     wrong = {seed: found for seed in seeds if (found := list(grown(seed)))}
     for seed, found in wrong.items():
         print(f"tree {seed}: {found[0]}", flush=True)
+    few = {seed: found for seed in seeds if (found := list(grown(seed, kept=FEW)))}
+    for seed, found in few.items():
+        print(f"tree {seed}, {FEW} sums kept: {found[0]}", flush=True)
     with patch("dpcompose.ledger.scope.reduce", apart):
         caught = [seed for seed in seeds[:200] if list(grown(seed))]
+    with patch("dpcompose.ledger.front.max", first, create=True):
+        below = [seed for seed in seeds[:200] if list(grown(seed, kept=FEW))]
     print(f"{len(seeds)} trees, every person: {len(wrong)} with another decision")
-    print(
-        f"control, which judges each partition by itself: {len(caught)} of {len(seeds[:200])} caught"
-    )
-    return 1 if wrong or not caught else 0
+    print(f"the same with {FEW} sums kept: {len(few)} with a charge that does not fit")
+    tried = len(seeds[:200])
+    print(f"control, which judges each partition by itself: {len(caught)} of {tried} caught")
+    print(f"control, which keeps the first of several sums: {len(below)} of {tried} caught")
+    return 1 if wrong or few or not caught or not below else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from campaigns.fronts import apart, grown
+from campaigns.fronts import FEW, apart, first, grown
 from dpcompose import BlackBox, Gaussian
 from dpcompose.account import Account, open_partition, open_scope
 from dpcompose.adaptive import Budget
@@ -34,6 +34,12 @@ def test_a_charge_is_granted_where_it_is_for_every_person() -> None:
 def test_partitions_that_are_judged_each_by_itself_are_caught() -> None:
     with patch("dpcompose.ledger.scope.reduce", apart):
         assert list(grown(12))
+
+
+def test_where_sums_are_put_together_nothing_is_granted_that_does_not_fit() -> None:
+    assert [found for seed in range(3) for found in grown(seed, kept=FEW)] == []
+    with patch("dpcompose.ledger.front.max", first, create=True):
+        assert list(grown(0, kept=FEW))
 
 
 def _wards(ledger: Ledger, **fronts: bool) -> None:
