@@ -100,8 +100,8 @@ def pure_alone(mechanism: Priced, adjacency: Adjacency) -> None:
     if typed is None or typed.epsilon is None or typed.delta > 0:
         raise UnsupportedError(
             f"a charge of {brief(mechanism)} in a partition",
-            "it answers several times, so its first answers may show in which child a later one will tell more than its"
-            " delta or rho, which are averages, allows; records could still be put there",
+            "it answers several times: its first answers may show in which child a later one tells more than its delta or"
+            " rho, which are averages, allow, and a record may then be put there",
             "Charge its mechanisms one by one, use slots with pure budgets (delta = 0), or charge outside the partition",
         )
 
