@@ -130,7 +130,7 @@ WEAKNESSES = (*SETTINGS, *STORES, UNSETTLED)
 
 def _beside_without_log(path: Path, end: str) -> Path:
     """The file itself stands for the log that it does not have."""
-    return path if end in ("-wal", "-shm") else sqlite_connection.beside(path, end)
+    return path if end in ("-wal", "-shm") else sqlite_connection.sidecar(path, end)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def opened(url: str, weakness: str = "shipped") -> Any:
         return
     settings = {**sqlite_connection.SETTINGS, **SETTINGS.get(weakness, {})}
     logless = (
-        patch.object(sqlite, "beside", _beside_without_log)
+        patch.object(sqlite, "sidecar", _beside_without_log)
         if weakness == "delete"
         else patch.dict({})
     )

@@ -48,7 +48,7 @@ def test_every_picture_is_drawn_and_said(refuted: AuditResult, tmp_path: Path) -
 
 
 def test_an_audit_without_bets_says_so() -> None:
-    result = audit(_response(0.7), [Pair(0, 1)], claim=BlackBox(1.0), samples=30)
+    result = audit(Subject(lambda _: 0), [Pair(0, 1)], claim=BlackBox(1.0), samples=30)
     assert _drawn(result)[1].texts[0].get_text() == "nothing was bet"
     assert bound_in_words(result) == "no lower bound yet at delta = 0; claimed: 1"
 
