@@ -82,7 +82,7 @@ def test_the_cells_at_both_ends_stand_for_what_is_beyond_them() -> None:
     one, share, count = (np.array([[value]]) for value in (noise, rate, 1e13))
     parts = Parts(one, share, count, 1, 0)
     at = np.array([[order]])
-    grid = plan.coarse_grid(parts, at, 1.25 * at, 4096)
+    grid = parts.gridded(*plan.coarse_ends(parts, at, 1.25 * at), 4096)
     sides = plan.Integrands(parts, grid, at + 1), plan.Integrands(parts, grid, -at)
     bound = float(plan._lower_edges(*sides, np.array(reach), np.array([[angle]]))[0, 0])
     x = np.arange(-20 * noise, 40 * noise, noise / 4000)

@@ -10,9 +10,7 @@ from dpcompose.loss.sampled_gaussian_grid import built, shortened
 from dpcompose.loss.sampled_gaussian_plan import (
     Parts,
     Targets,
-    class_of,
     coarse_grid,
-    coarse_points,
     first_orders,
     placed,
 )
@@ -53,8 +51,8 @@ def test_no_order_is_beyond_the_grid_for_planning() -> None:
     targets = Targets(np.array([[0.033958683]]), np.array([[np.nan]]), 1e-6)
     with np.errstate(all="ignore"):
         guess, most = first_orders(parts, targets)
-        points = int(class_of(coarse_points(parts, guess, most))[0])
-        grid = coarse_grid(parts, guess, most, points)
+        grid = coarse_grid(parts, guess, most)
+        assert grid is not None
         lines = placed(parts, targets, grid, guess, most)
     assert lines.solved.all()
     assert (grid.high >= lines.outer + 1 + parts.side).all()

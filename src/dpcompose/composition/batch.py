@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from dpcompose import check
 from dpcompose.composition.composition import Askable, Composable, ComposablePart, compose
+from dpcompose.composition.losses import gathered
 from dpcompose.composition.question import TOLERANCE, Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, DPComposeError, UnreachableError, UnsupportedError
 from dpcompose.loss import (
@@ -244,8 +245,11 @@ def sampled_gaussian(part: ComposablePart, asking: Asking) -> SampledGaussianLos
     """Return the loss of `part` when a record is removed, if that is one sampled-Gaussian loss;
     else None.
     """
-    losses = _sampled_gaussians(ask(((part, 2),), asking._replace(tolerance=TOLERANCE)))
-    return losses[0][0] if losses and len(losses) == 1 and losses[0][1] == 2 else None
+    pair = gathered(((part, 1),), asking.adjacency).single
+    loss = pair.remove if pair and pair.attained else None
+    if pair is None or not isinstance(loss, SampledGaussianLoss) or not loss.remove:
+        return None
+    return loss if pair.add == replace(loss, remove=False) else None
 
 
 @dataclass

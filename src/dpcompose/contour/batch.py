@@ -129,15 +129,26 @@ class ContourRows(ArrayRows):
             1 + 1e-12
         )
 
-    def ends(self, x: Reals, errors: Reals | None = None) -> tuple[Reals, Reals]:
+    def ends(self, x: Reals) -> tuple[Reals, Reals]:
         """Return lower and upper bounds on the hockey-stick divergence g(x), shape (m, 1) each; NaN
         where there is no bound.
+        """
+        value, around = self._near(x, self._errors(np.abs(x)))
+        return value - around - self._aliases(x), value + around
 
-        `errors` are what `_errors` returned for a reach of at least |x|, if that is known already.
+    def upper(self, x: Reals) -> Reals:
+        """Return the upper one of `ends` alone."""
+        return np.add(*self._near(x, self._errors(np.abs(x))))
+
+    def _near(self, x: Reals, errors: Reals) -> tuple[Reals, Reals]:
+        """Return the sum over the nodes at x and its error, but for aliases, which only add to it.
+
+        Args:
+            x: Where, shape (m, 1).
+            errors: What `_errors` returned for a reach of at least |x|.
         """
         value, unit = self._sum(self._cosine, self._rotation(x)), self._unit(x)
-        around = self._around(x, value, unit, self._errors(np.abs(x)) if errors is None else errors)
-        return value * unit - around - self._aliases(x), value * unit + around
+        return value * unit, self._around(x, value, unit, errors)
 
     def _around(self, x: Reals, value: Reals, unit: Reals, errors: Reals) -> Reals:
         """Return the error of the value by rounding and truncation."""
@@ -155,32 +166,28 @@ class ContourRows(ArrayRows):
             x: The starting points.
         """
         found, slopes, left = np.full_like(x, np.nan), np.full_like(x, np.nan), np.arange(len(x))
-        low, high, rows, going = (
-            np.full_like(x, -np.inf),
-            np.full_like(x, np.inf),
-            self,
-            np.ones_like(x, dtype=bool),
-        )
+        low, high, rows = np.full_like(x, -np.inf), np.full_like(x, np.inf), self
+        going = np.ones_like(x, dtype=bool)
         for _ in range(_MOST_STEPS):
             rotation, unit = rows._rotation(x), rows._unit(x)
             sums = rows._sum(rows._cosine, rotation)
             value, slope = sums * unit, rows._sum(rows._slanted, rotation) / sums
             known, reach = (value > 0) & (slope > 0), 4.0 / rows.order
-            away = np.log(np.where(known, value / mass[left], 1.0))
-            moved = np.where(
-                known, between(away / np.where(known, slope, 1.0), -reach, reach), -reach
-            )
-            low, high = np.where(moved > 0, x, low), np.where(moved > 0, high, x)
-            target = np.where((x + moved > low) & (x + moved < high), x + moved, (low + high) / 2)
-            arrived = known & (np.abs(away) < _CLOSE)
-            x = np.where(going, np.where(arrived, x + moved, target), x)
-            found[left], slopes[left] = x, np.where(going & known, slope, slopes[left])
-            going &= ~arrived
-            if not going.any():
+            away = np.log(value / mass)
+            moved = np.where(known, between(away / slope, -reach, reach), -reach)
+            arrived, target = known & (np.abs(away) < _CLOSE), x + moved
+            slopes[left] = np.where(going & known, slope, slopes[left])
+            if not (going & ~arrived).any():
+                found[left] = np.where(going, target, x)
                 break
+            low, high = np.where(moved > 0, x, low), np.where(moved > 0, high, x)
+            inside = arrived | (target > low) & (target < high)
+            x = np.where(going, np.where(inside, target, (low + high) / 2), x)
+            found[left] = x
+            going &= ~arrived
             if 2 * np.count_nonzero(going) <= len(going):
                 kept = np.flatnonzero(going[:, 0])
-                left, rows, going = left[kept], rows[kept], going[kept]
+                left, rows, going, mass = left[kept], rows[kept], going[kept], mass[kept]
                 x, low, high = x[kept], low[kept], high[kept]
         return found, slopes
 
@@ -204,8 +211,11 @@ class ContourRows(ArrayRows):
         for offset in _OFFSETS:
             middle, away, some = x[left], offset * width[left], mass[left]
             right, low = middle + away, middle - away
-            upper[left] = np.where(rows.ends(right, errors[left])[1] <= some, right, upper[left])
-            lower[left] = np.where(rows.ends(low, errors[left])[0] >= some, low, lower[left])
+            above = np.add(*rows._near(right, errors[left]))
+            value, around = rows._near(low, errors[left])
+            below = value - around - rows._aliases(low)
+            upper[left] = np.where(above <= some, right, upper[left])
+            lower[left] = np.where(below >= some, low, lower[left])
             left = left[np.isnan(upper[left] + lower[left])[:, 0]]
             if not len(left):
                 break

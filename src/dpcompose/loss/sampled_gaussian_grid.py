@@ -108,9 +108,18 @@ def built(noise: Reals, rate: Reals, low: Reals, high: Reals, step: Reals, ulps:
 
 
 def built_at(
-    x: Reals, noise: Reals, rate: Reals, ends: tuple[Reals, Reals, Reals], ulps: int
+    x: Reals,
+    noise: Reals,
+    rate: Reals,
+    ends: tuple[Reals, Reals, Reals],
+    ulps: int,
+    *,
+    nodes: bool = True,
 ) -> Grid:
-    """`built` at given multiples of the step, shape (m, n), that reach beyond both ends; `ends`: low, high, step."""
+    """`built` at given multiples of the step, shape (m, n), that reach beyond both ends; `ends`: low, high, step.
+
+    The deficits, which only sums at complex powers need, are NaN if no `nodes` are wanted.
+    """
     low, high, step = ends
     s2 = noise * noise
     square = x * x
@@ -122,8 +131,8 @@ def built_at(
     # x is exact (a short step), so z and the exponent of the weight carry relative errors of `units` U, and y one of
     # that times 1 + |z|, plus 12 U; log1p amplifies that of a negative y by at most 1 / (1 + y).
     amplified = 1 / np.minimum(1 + y, 1.0)
-    weight = np.exp(log_weight)
-    deficit = weight * minus_log1p(y)
+    weight = np.exp(log_weight) if nodes else np.nan
+    deficit = weight * minus_log1p(y) if nodes else np.full_like(x, np.nan)
     far = z > 30
     if far.any():
         lifted = z + np.log(rate)

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from dpcompose.contour import ArrayRows, ContourRows, Line
 from dpcompose.loss import sampled_gaussian_plan as plan
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.loss.sampled_gaussian_grid import strip_sums
 from dpcompose.loss.sampled_gaussian_many import larger
 from dpcompose.loss.sampled_gaussian_nodes import nodes, raised, waves
 from dpcompose.loss.sampled_gaussian_plan import Heights, Integrands, Parts, Targets, class_of
@@ -40,8 +39,6 @@ ANCHORS, MOMENTS = 8, 64
 """Noises of the table in an octave, for placing lines and for moments."""
 _MOST_NODES, _DEPTH = 4000, 37.0
 _DEEP = np.full((1, 1), _DEPTH)
-_SHORT, _ANGLE = 64, 1.7
-"""Up to how many nodes the real line is tried, and the half-width of the strip around it, over s^2."""
 _RAISED, _ABOVE, _HIGHEST = 0.8, 1.4, 2.8
 """How high a raised line is over s, and at most over s^2; its strip above it over that; both together at most."""
 _ENDS = [1.25**each for each in range(-1, 26)]
@@ -393,10 +390,9 @@ def _placed(
     parts = Parts(*np.array(losses).T[:, :, None], count=len(losses), ulps=0)
     targets = Targets(np.full((1, 1), delta), np.full((1, 1), np.nan), tolerance)
     guess, most = plan.first_orders(parts, targets)
-    points = int(class_of(plan.coarse_points(parts, guess, most))[0])
-    if points > plan.MOST_POINTS:
+    grid = plan.coarse_grid(parts, guess, most)
+    if grid is None:
         return None
-    grid = plan.coarse_grid(parts, guess, most, points)
     places = plan.placed(parts, targets, grid, guess, most)
     if not places.solved[0]:
         return None
@@ -416,19 +412,16 @@ def _placed(
 
 def _rows(losses: Phases, copies: int) -> Parts:
     """Losses with their numbers of copies, as so many equal compositions."""
-    columns = np.array([(loss.noise, loss.rate, times) for loss, times in losses]).T[:, :, None]
+    rows = [(loss.noise, loss.rate, times) for loss, times in losses] * copies
     ulps = max(loss.ulps for loss, _ in losses)
-    return Parts(*np.tile(columns, (1, copies, 1)), count=len(losses), ulps=ulps)
+    return Parts(*np.array(rows).T[:, :, None], count=len(losses), ulps=ulps)
 
 
 def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
     """At the order, first when removing and then when adding; None if that takes too many points."""
     parts, outer = _rows(losses, 2), np.repeat(lines.outer, 2, axis=0)
-    points = int(class_of(plan.coarse_points(parts, outer, outer)).max())
-    if points > plan.MOST_POINTS:
-        return None
-    grid = plan.coarse_grid(parts, outer, outer, points)
-    return Integrands(parts, grid, parts.spread(lines.powers))
+    grid = plan.coarse_grid(parts, outer, outer)
+    return None if grid is None else Integrands(parts, grid, parts.spread(lines.powers))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -443,11 +436,10 @@ def _moments(
         np.full((4, 1), outer),
     )
     parts = Parts(*columns, count=1, ulps=ulps)
-    points = int(class_of(plan.coarse_points(parts, outers, outers))[0])
-    if points > plan.MOST_POINTS:
+    grid = plan.coarse_grid(parts, outers, outers)
+    if grid is None:
         return None
     powers = np.array([[order + 1], [-order], [outer + 1], [-outer]])
-    grid = plan.coarse_grid(parts, outers, outers, points)
     return tuple(Integrands(parts, grid, powers).log_moment[:, 0].tolist())
 
 
@@ -466,8 +458,6 @@ def _sums(lines: Frame, losses: Phases) -> Sums | None:
     if len(columns) < len(losses):
         return None
     heights, moments = Heights.of(np.array(columns)), np.array(bounds).T
-    if lines.sizes.prod() <= _SHORT:
-        heights = _flatter(heights, losses, lines, moments[:2])
     is_alone = len(losses) == 1  # then both directions have one grid
     parts = _rows(losses, 1 if is_alone else 2)
     heights = heights if is_alone else Heights.of(np.tile(heights.columns, (2, 1)))
@@ -503,31 +493,6 @@ def _raised(noise: float, order: float, moments: Sequence[float]) -> tuple[float
         for angle in (0.0, theta + above)
     ]
     return theta, theta, above, *edges
-
-
-def _flatter(heights: Heights, losses: Phases, lines: Frame, moments: Reals) -> Heights:
-    """The real lines where their steps are about as long: there rounding errors are smaller, and points cost little.
-
-    Args:
-        heights: Raised lines.
-        losses: The losses.
-        lines: The line.
-        moments: log of bounds on M at the order, shape (2, p).
-    """
-    integrands = _integrands(losses, lines)
-    if integrands is None:
-        return heights
-    noise = integrands.parts.noise
-    angle = _ANGLE * np.minimum(1.0, 100.0 / noise)
-    sums = strip_sums(integrands.weight, integrands.lifted, lines.step * lines.sizes.prod(), angle)
-    low, high = (
-        integrands.log_strip(angle, each).reshape(2, -1).max(axis=0)[:, None]
-        for each in (sums, moments.reshape(-1, 1))
-    )
-    angle, noise = angle[: len(losses)], noise[: len(losses)]
-    real = Heights(np.zeros_like(angle), angle, angle, low, high)
-    is_better = 2 * real.step(noise, _DEEP) > heights.step(noise, _DEEP)
-    return Heights.of(np.where(is_better, real.columns, heights.columns))
 
 
 def _ended(placed: _Placed, losses: Phases) -> Frame | None:

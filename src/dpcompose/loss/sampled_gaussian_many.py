@@ -146,13 +146,12 @@ def _answered(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
 def planned(parts: Parts, targets: Targets, most_nodes: int) -> Iterator[tuple[Whole, Lines]]:
     """Blocks of compositions with their lines, of one size in a block; compositions without a line are left out."""
     guess, most = plan.first_orders(parts, targets)
-    points = class_of(plan.coarse_points(parts, guess, most))
+    points = plan.coarse_points(parts, guess, most)
     solved: list[tuple[Whole, Lines]] = []
     for chosen in _blocks(points[:, None], plan.ORDERS * points * parts.count):
-        size = int(points[chosen[0]])
-        if size <= plan.MOST_POINTS:
-            some = parts[chosen], targets[chosen]
-            grid = plan.coarse_grid(some[0], guess[chosen], most[chosen], size)
+        some = parts[chosen], targets[chosen]
+        grid = plan.coarse_grid(some[0], guess[chosen], most[chosen])
+        if grid is not None:
             places = plan.placed(*some, grid, guess[chosen], most[chosen])
             solved.append((chosen, _lined(some[0], places, grid, most_nodes)))
     if solved:
@@ -356,5 +355,5 @@ def larger(
 def _undominated(add: ContourRows, targets: Targets, lower: Reals, rows: Whole) -> Whole:
     """Those of the rows in which an upper end does not prove that the other direction is the smaller one."""
     point = targets.value if targets.for_values else lower
-    dominated = add.ends(point)[1] <= (lower if targets.for_values else targets.mass)
+    dominated = add.upper(point) <= (lower if targets.for_values else targets.mass)
     return rows[~dominated[rows, 0]]

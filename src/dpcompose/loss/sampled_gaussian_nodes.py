@@ -92,19 +92,20 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     z = (2 * x - 1) / (2 * s2)
     # r = 1 + q (e^z - 1) - q e^z (1 - cos theta) + i q e^z sin theta. Where e^z may overflow it is 1 + q e^(z + i theta),
     # and beyond e^40 the second term alone.
-    far, lifted = z > _LARGEST_EXPONENT, z + np.log(rate)
-    near, steep = np.minimum(z, _LARGEST_EXPONENT), far & (lifted > 40)
-    beyond = np.exp(np.minimum(lifted, 40.0))
-    sampled = np.where(far, beyond, rate * np.exp(near))
-    rise = np.where(far, beyond, rate * np.expm1(near))
+    far, near = z > _LARGEST_EXPONENT, np.minimum(z, _LARGEST_EXPONENT)
+    sampled, rise, log_rate = rate * np.exp(near), rate * np.expm1(near), np.log(rate)
+    if far.any():
+        beyond = np.exp(np.minimum(z + log_rate, 40.0))
+        sampled, rise = np.where(far, beyond, sampled), np.where(far, beyond, rise)
     real, imaginary = rise - sampled * (2 * np.square(np.sin(theta / 2))), sampled * np.sin(theta)
     ratio = log_one_plus(real, imaginary)
     modulus = np.exp(ratio.real)
-    ratio = np.where(steep, lifted + 1j * theta, ratio)
+    if far.any():
+        ratio = np.where(far & (z + log_rate > 40), z + log_rate + 1j * theta, ratio)
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
     units, size = 4 + 2 * parts.ulps, np.abs(ratio)
     trigonometric = 30 * (1 - np.cos(theta)) + 19 * np.sin(theta)
-    moved = units * np.abs(z) + trigonometric + 1 - np.where(far, 4 * np.log(rate), 0.0)
+    moved = units * np.abs(z) + trigonometric + 1 - far * (4 * log_rate)
     argument_error = (sampled * moved + 12 * np.abs(rise)) / modulus
     spread = np.maximum(size, np.minimum(np.hypot(real, imaginary) / modulus, 1 + size))
     ratio_error = U * (argument_error + 16 * spread) * (1 + 1e-9)

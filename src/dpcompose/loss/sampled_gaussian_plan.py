@@ -108,7 +108,7 @@ class Parts:
         """The grid of that many points over [low, high] of every row."""
         step = shortened((high - low) / (points - 2) * (1 + 2**-18))
         x = step * (np.ceil(low / step) - 1 + np.arange(points))
-        return built_at(x, self.noise, self.rate, (low, high, step), self.ulps)
+        return built_at(x, self.noise, self.rate, (low, high, step), self.ulps, nodes=False)
 
 
 def class_of(points: Reals) -> NDArray[np.int64]:
@@ -196,10 +196,19 @@ def first_orders(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
     return guess, 1.25 * np.maximum(guess, blow_up)
 
 
-def coarse_points(parts: Parts, guess: Reals, most: Reals) -> Reals:
+def coarse_points(parts: Parts, guess: Reals, most: Reals) -> NDArray[np.int64]:
     """How many points the grid for planning takes, shape (m,)."""
-    low, high = parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
-    return ((high - low) / _coarse_step(parts)).reshape(-1, parts.count).max(axis=1) + 3
+    return _points(parts, *coarse_ends(parts, guess, most))
+
+
+def _points(parts: Parts, low: Reals, high: Reals) -> NDArray[np.int64]:
+    taken = ((high - low) / _coarse_step(parts)).reshape(-1, parts.count).max(axis=1)
+    return class_of(taken + 3)
+
+
+def coarse_ends(parts: Parts, guess: Reals, most: Reals) -> tuple[Reals, Reals]:
+    """Between which points the grid for planning lies, shape (m p, 1) each."""
+    return parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
 
 
 def _largest_order(guess: Reals, most: Reals) -> Reals:
@@ -213,10 +222,11 @@ def _coarse_step(parts: Parts) -> Reals:
     return np.minimum(0.4 * parts.noise, 7.54 * s2 / (9 + np.log(parts.times) + 0.72 * s2))
 
 
-def coarse_grid(parts: Parts, guess: Reals, most: Reals, points: int) -> Grid:
-    """The grid for planning."""
-    low, high = parts.ends(parts.spread(_largest_order(guess, most)), parts.side)
-    return parts.gridded(low, high, points)
+def coarse_grid(parts: Parts, guess: Reals, most: Reals) -> Grid | None:
+    """The grid for planning, of one size for all rows; None if one of them takes too many points."""
+    low, high = coarse_ends(parts, guess, most)
+    points = int(_points(parts, low, high).max())
+    return parts.gridded(low, high, points) if points <= MOST_POINTS else None
 
 
 def placed(parts: Parts, targets: Targets, grid: Grid, guess: Reals, most: Reals) -> Placements:
