@@ -18,7 +18,7 @@ from dpcompose.contour.contour import kernel_peak, simple_kernel
 from dpcompose.contour.transform import ArrayRows
 from dpcompose.numerics import Complexes, Reals, U, between, row_dots, row_sums
 
-_MOST_STEPS, _CLOSE = 24, 1e-7
+_MOST_STEPS, _CLOSE = 24, 1e-5
 _OFFSETS = (1.25, 4.0)
 _EXPONENT = 600.0
 _ANGLE_ERROR = 24
@@ -76,10 +76,12 @@ class ContourRows(ArrayRows):
         return self._size * self._kernel.real, self._size * self._kernel.imag
 
     @cached_property
-    def _slanted(self) -> tuple[Reals, Reals]:
-        """The factors of cosine and sine in the terms of -g', shape (m, n) each."""
-        kernel: Complexes = np.multiply(self._kernel, self.order + 1j * self._frequency)
-        return self._size * kernel.real, self._size * kernel.imag
+    def _derivatives(self) -> list[tuple[Reals, Reals]]:
+        """The factors of cosine and sine in the terms of -g', and of g'', shape (m, n) each."""
+        factor = self.order + 1j * self._frequency
+        slanted: Complexes = np.multiply(self._kernel, factor)
+        bent: Complexes = np.multiply(slanted, factor)
+        return [(self._size * each.real, self._size * each.imag) for each in (slanted, bent)]
 
     def _rotation(self, x: Reals) -> tuple[Reals, Reals]:
         """Return cosine and sine of the phases v at x, with an error of at most `_ANGLE_ERROR` unit
@@ -159,7 +161,7 @@ class ContourRows(ArrayRows):
 
     def _root(self, mass: Reals, x: Reals) -> tuple[Reals, Reals]:
         """Return an approximate x with hockey-stick divergence g(x) = mass, and -g' / g at it, by
-        Newton's method for log g. Converged rows stay fixed.
+        Halley's method for log g. Converged rows stay fixed.
 
         Args:
             mass: The values of g, in (0, 1), shape (m, 1).
@@ -171,10 +173,11 @@ class ContourRows(ArrayRows):
         for _ in range(_MOST_STEPS):
             rotation, unit = rows._rotation(x), rows._unit(x)
             sums = rows._sum(rows._cosine, rotation)
-            value, slope = sums * unit, rows._sum(rows._slanted, rotation) / sums
-            known, reach = (value > 0) & (slope > 0), 4.0 / rows.order
-            away = np.log(value / mass)
-            moved = np.where(known, between(away / slope, -reach, reach), -reach)
+            slope, bent = (rows._sum(each, rotation) / sums for each in rows._derivatives)
+            value, reach = sums * unit, 4.0 / rows.order
+            known, away = (value > 0) & (slope > 0), np.log(value / mass)
+            bend = np.maximum(1 + 0.5 * away * (1 - bent / (slope * slope)), 0.5)
+            moved = np.where(known, between(away / slope / bend, -reach, reach), -reach)
             arrived, target = known & (np.abs(away) < _CLOSE), x + moved
             slopes[left] = np.where(going & known, slope, slopes[left])
             if not (going & ~arrived).any():
