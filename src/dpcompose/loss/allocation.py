@@ -72,7 +72,8 @@ def degree_for(law: Allocation, order: float) -> int | None:
 
 @lru_cache(maxsize=64)
 def _plan(law: Allocation, degree: int, least: int) -> tuple[Reals, Reals]:
-    """Nodes y, and log D_k(e^y) for k = 0..degree in rows, fine enough for Re q up to 16; 4 `least` if degree is 0."""
+    """Nodes y, and log D_k(e^y) for k = 0..degree in rows, close enough for exponents q with Re q up to 16; up to four
+    times the real part `least` if the degree is 0."""
     spread = 1 / (law.steps * law.sigma**2)
     far, wide = (4 * least if not degree else 16) * spread, math.sqrt(200 * spread)
     if degree:
@@ -89,7 +90,8 @@ def _plan(law: Allocation, degree: int, least: int) -> tuple[Reals, Reals]:
 
 @lru_cache(maxsize=1 << 12)
 def window(law: Allocation, order: float) -> Window | None:
-    """The window of the real integrand; None if it is beyond the moments that are known."""
+    """Between which y the integrand at a real exponent matters; None if that exponent is above the moments that are
+    known."""
     degree = degree_for(law, order)
     if degree is None or degree - order > _MOST_SHARE:
         return None
@@ -159,7 +161,8 @@ def moments(law: Allocation, order: float, frequencies: Reals) -> tuple[Complexe
 
 
 def _lost(real_part: float, frequencies: Reals, angle: float) -> Reals:
-    """log of what a ray loses to cancellation."""
+    """How much cancels in the integral along a ray, as a logarithm: the integral of the moduli over the modulus of the
+    integral."""
     gamma = loggamma(real_part + 1j * frequencies).real
     return (
         -real_part * math.log(math.cos(angle))
@@ -170,13 +173,14 @@ def _lost(real_part: float, frequencies: Reals, angle: float) -> Reals:
 
 
 def _most_lost(real_part: float, frequency: float) -> float:
-    """The most that a ray may lose there: even its best one loses half of log(frequency / real_part)."""
+    """The most cancellation that a ray is allowed at a frequency: the best ray loses half of log(frequency / real_part)
+    anyway."""
     best = _lost(real_part, np.array([frequency]), math.atan2(frequency, real_part))[0]
     return max(_LOST, float(best) + 1)
 
 
 def _angle(real_part: float, frequency: float) -> float:
-    """The farthest ray that serves a frequency."""
+    """The largest angle of a ray that is accurate enough at a frequency."""
     low, high, most = (
         math.atan2(frequency, real_part),
         math.pi / 2,
@@ -192,7 +196,8 @@ def _angle(real_part: float, frequency: float) -> float:
 def _on_ray(
     law: Allocation, order: float, seen: Window, frequencies: Reals, angle: float, top: float | None
 ) -> tuple[Complexes, Reals]:
-    """`moments` by one ray; `top` bounds log E S^order from above, None if that is what is asked, at angle 0."""
+    """`moments` along one ray from 0; `top` is an upper bound on log E S^order, None if that bound itself is asked for,
+    at angle 0."""
     degree, real_part, cosine = seen.degree, seen.real_part, math.cos(angle)
     gamma = loggamma(real_part + 1j * frequencies)
     variance = 1 / (law.steps * law.sigma**2)
@@ -257,7 +262,8 @@ def _waves(weights: Complexes, frequencies: Reals, start: float, step: float) ->
 
 
 def _settled(log: Complexes, error: Reals, more: Reals) -> tuple[Complexes, Reals]:
-    """From relative errors of moments to errors of their logarithms; from 1 on an upper bound on their size."""
+    """Bounds on the errors of the logarithms of moments, from relative errors of the moments; where these are 1 or
+    more, an upper bound on the logarithm's size."""
     sure = error < 0.4
     settled = np.where(sure, -np.log1p(-np.minimum(error, 0.4)), 1.0) + more
     raised = log + np.where(sure, 0.0, np.log1p(np.minimum(error, 1e300)))
@@ -286,7 +292,7 @@ def _aliases(
 def _step(
     real_part: float, frequencies: Reals, angle: float, variance: float, log_gamma: Reals
 ) -> float:
-    """The longest step whose aliases are negligible at the first and the last frequency."""
+    """The longest step between nodes whose aliases are negligible at the first and at the last frequency."""
     ends = np.array([0, len(frequencies) // 2, len(frequencies) - 1])
     step = min(0.5, math.pi / (2 * float(frequencies[-1]) + 1))
     while step > 1e-5:
@@ -367,7 +373,8 @@ class AllocationLoss(Loss):
 
     @property
     def zcdp(self) -> float:
-        """That of the step of the record, if it is known which: Renyi divergence is quasi-convex."""
+        """The zCDP parameter of a record whose step is known, which is an upper bound: Renyi divergence is
+        quasi-convex."""
         return 0.5 / self.sigma**2 * (1 + 8 * U)
 
     @classmethod
@@ -396,16 +403,17 @@ class AllocationSum(Transform):
         )
 
     def _moment(self, order: float) -> float:
-        """The power of S."""
+        """The exponent of S that belongs to an order: M(order) is a moment of S."""
         return order + 1 if self.remove else -order
 
     @property
     def _farthest(self) -> float:
-        """The largest order to draw at: beyond it no moments are known."""
+        """The largest order at which a line may stand: moments of higher orders are not known."""
         return _WITHIN * (self.law.most - 2.5) if self.remove else math.inf
 
     def cumulants(self, order: float) -> tuple[float, float, float]:
-        """Beyond the moments that are known as if K rose steeply: planning stays below, where a line may stand."""
+        """K and its derivatives at orders; above the largest order with a known moment K is stated to rise steeply, so
+        that no line is planned there."""
         if order > self._farthest:
             log, first, second = self._cumulants(self._farthest)
             beyond, steep = order - self._farthest, _STEEP * second
@@ -455,7 +463,7 @@ class AllocationSum(Transform):
         )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
-        """Those of the Gaussian factor of variance 1 / (t s^2)."""
+        """Bounds on |phi|: those of the factor of S that is Gaussian, with variance 1 / (t s^2)."""
         return -np.square(edges) * (
             self.times / (2 * self.law.steps * self.law.sigma**2) * (1 - 64 * U)
         )

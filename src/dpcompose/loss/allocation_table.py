@@ -39,7 +39,8 @@ class Table(NamedTuple):
 
 
 class Fs(NamedTuple):
-    """log f_0(z), and f_j(z) / f_0(z) e^(-tilt j) for j = 1..m, with bounds on their absolute errors."""
+    """log f_0(z), and f_j(z) / f_0(z) e^(-tilt j) for j = 1..m, with bounds on their absolute errors; f_j is the mean
+    of Y^j over the noise, as defined above."""
 
     log_first: Complexes
     first_error: Reals
@@ -127,7 +128,8 @@ class Allocation:
         return Table(log, np.where(np.isfinite(error) & np.isfinite(log.real), error, np.inf))
 
     def _by_blocks(self, degree: int, places: Reals, step: float, angle: float) -> Fs | None:
-        """`_fs` at few places after another, so that the matrix of places and noise stays small; None if it is huge."""
+        """`_fs` at a few places at a time, so that the matrix of places and noise stays small; None if it would be huge
+        all the same."""
         noise = _Path.along(self, degree, places, step, angle).count
         if not len(places) * noise <= _MOST_CELLS:
             return None
@@ -163,7 +165,8 @@ class Allocation:
         )
 
     def _weights(self, degree: int, path: _Path) -> _Weights:
-        """The density of the noise times Y^j, each with the scale of row j, and what they are rounded by."""
+        """At each node of the noise its density times Y^j, scaled by one factor for each j, and bounds on the rounding
+        errors."""
         powers, noise = np.arange(degree + 1), path.noise[:, None]
         scale = (
             -powers * self._tilt(degree)

@@ -30,7 +30,7 @@ def by_formula(
     grid: BallLattice | None,
     unplaced_mass: float,
 ) -> AtomicMoments:
-    """Exact masses under P and Q; `unplaced_mass` counts as infinite."""
+    """The atoms whose masses under P and Q a law gives exactly; `unplaced_mass` counts as infinite loss."""
     listed = tuple((p, (p / q).log()) for p, q in outcomes if p > 0 and q > 0)
     outside = sum((p for p, q in outcomes if q.is_zero()), field.exact(unplaced_mass))
     return AtomicMoments(field, listed, outside, grid, (0.0, 0.0))
@@ -390,7 +390,8 @@ class LaplaceMoments(TwoTermMoments):
         ]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        """The atoms and the tilted density. It is monotone: its transform is at most twice its largest value over u."""
+        """A bound on |phi(u)| from the atoms and the tilted density. The density is monotone, so that its transform is
+        at most twice its largest value over u."""
         double = 2 * self.field.exact(order) + 1
         far = (-double * self.epsilon).exp()
         whole = (1 + far) / 2 + (1 - far) / (2 * double)
@@ -419,14 +420,15 @@ class BoundedRangeMoments(TwoTermMoments):
         ]
 
     def decay(self, order: float) -> Callable[[Ball], Ball]:
-        """|sinh(a epsilon)| is at most cosh of the real part, and |a| at least u, a = t + 1/2."""
+        """A bound on |phi(u)|: |sinh(a epsilon)| is at most cosh of the real part, and |a| is at least u, where a = t +
+        1/2."""
         half = self.field.exact(order) + 0.5
         return lambda frequency: (half * (half * self.epsilon).coth() / frequency).min(
             self.field.exact(1)
         )
 
     def profile(self, x: Ball) -> Ball:
-        """For negative x by symmetry: g(x) = 1 - e^x + e^x g(-x)."""
+        """The privacy profile g(x); for negative x by symmetry: g(x) = 1 - e^x + e^x g(-x)."""
         size = abs(x)
         inner = ((size - self.epsilon) / 2).min(self.field.exact(0)).expm1() ** 2 / -(
             -self.epsilon

@@ -71,7 +71,8 @@ class AtomicSum(Transform):
 
     @cached_property
     def _rows(self) -> tuple[Reals, ...]:
-        """upper, lower, log-ratio and their logarithms, shape (m, n) each."""
+        """For each row its outcomes: masses under P and Q, log-ratio, and the logarithms of both masses; shape (m, n)
+        each."""
         return tuple(
             np.array(each) for each in zip(*[table.rows for table in self.tables], strict=True)
         )
@@ -105,7 +106,7 @@ class AtomicSum(Transform):
 
     @cached_property
     def _spans(self) -> Reals:
-        """The squares of half the ranges, shape (m, 1)."""
+        """For each row the square of half the difference between its largest and its smallest loss, shape (m, 1)."""
         ratio = self._rows[2]
         return np.square(ratio[:, -1:] - ratio[:, :1]) / 4 + 1e-12
 
@@ -163,7 +164,7 @@ class AtomicSum(Transform):
         return Line((self.times * one.log).sum(axis=0), error.sum(axis=0))
 
     def _one(self, order: float, frequencies: Reals, careful: int) -> Line:
-        """log M of one copy of each row, shape (m, n)."""
+        """log M of one copy of each row at the frequencies of a line, shape (m, n)."""
         outside = self._outside(order, frequencies)
         return self._points.line(
             order + 1,
@@ -269,7 +270,8 @@ class AtomicLoss(Loss):
 
     @property
     def _finite(self) -> Atoms:
-        """The outcomes; a loss of 0 where P and Q share none: the finite part has no mass then, and any law will do."""
+        """The outcomes with a finite loss; one outcome with loss 0 if P and Q share none. The finite part has no mass
+        then, so that its law does not matter."""
         return self.table if len(self.table.rows[0]) else _ZERO
 
     @classmethod
@@ -337,7 +339,8 @@ _UNDERFLOW = -667.0  # of what is below e to this, powers are not reliable
 
 
 def states(group: Sequence[tuple[Loss, int]]) -> int:
-    """How many outcomes the sum has; more than `MOST_STATES` if that is too many, or a loss has too many values."""
+    """How many values the sum can take; some number above `MOST_STATES` if that is too many, or if a loss has too many
+    values."""
     latticed = len(group) == 1 and group[0][0].support and group[0][0].atoms().lattice is not None
     total, most = 1, _MOST_ON_LATTICE if latticed else MOST_STATES
     for loss, times in group:
@@ -350,7 +353,7 @@ def states(group: Sequence[tuple[Loss, int]]) -> int:
 
 
 def enumerated(group: Sequence[tuple[Loss, int]]) -> AtomicLoss:
-    """The sum of losses with finitely many values."""
+    """The law of a sum of losses with finitely many values, as a list of all its values."""
     known = [(loss.atoms(), times) for loss, times in group]
     least = math.fsum(times * min(map(_smallest, atomic.logs)) for atomic, times in known)
     upper, lower, ratio, logs = np.ones(1), np.ones(1), np.zeros(1), np.zeros(1)
@@ -412,7 +415,8 @@ def _orderings(row: list[int]) -> float:
 def _masses(
     counts: Reals, orderings: Reals, mass: Reals, logs: Reals, faint: bool
 ) -> tuple[Reals, Reals]:
-    """ways times the product of the masses, each to the power of its count; and its logarithm if any is `faint`."""
+    """The masses of the values of a sum: `ways` times the product of the masses of the terms, each to the power of its
+    count; also its logarithm if some mass is `faint`."""
     each = orderings * np.prod(mass**counts, axis=1)
     if not faint:
         return each, each
@@ -422,7 +426,7 @@ def _masses(
 
 
 def _sums(counts: Reals, values: Reals) -> Reals:
-    """The sums of so many of each value, infinite ones included."""
+    """The values of a sum: the total loss for each way to choose how often each value occurs, infinite ones included."""
     if np.all(np.isfinite(values)):
         return counts @ values
     with np.errstate(invalid="ignore"):
@@ -434,11 +438,11 @@ def _smallest(logs: Reals) -> float:
 
 
 class AtomizedLoss(Loss, ABC):
-    """A loss with a closed profile; composed, it is atoms."""
+    """A loss with a profile in closed form; where it is composed with others, atoms take its place."""
 
     @abstractmethod
     def _listed(self) -> Atoms:
-        """The atoms; they may take long."""
+        """The atoms that stand for the loss; finding them may take long."""
 
     @property
     def composed(self) -> AtomicLoss:

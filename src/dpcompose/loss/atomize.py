@@ -86,7 +86,7 @@ def atoms_above(profile: Callable[[float], Bound], upper: Callable[[float], floa
 
 
 def whole(number: float) -> int:
-    """A finite float, in units."""
+    """A finite float as an integer number of the smallest units that any float is a multiple of."""
     over, under = number.as_integer_ratio()
     return over * (UNIT // under)
 
@@ -113,7 +113,7 @@ def _grid(profile: Callable[[float], Bound], maximum: float, end: float) -> Real
 
 
 def _exponential(loss: float) -> int:
-    """No less than e^loss, and hardly more, in units."""
+    """e^loss in such units, rounded up."""
     with localcontext(Context(prec=40)):
         over, under = (Decimal(loss).exp() * (1 + Decimal("1e-30"))).as_integer_ratio()
     return -(-over * UNIT // under)
@@ -129,7 +129,7 @@ def _logarithm(a: int) -> float:
 def _reach(
     profile: Callable[[float], Bound], end: float, done: Callable[[float, Bound], bool]
 ) -> float:
-    """How far the grid must go: to the end of the losses, or until `done`, at most `REACH`."""
+    """To which loss the grid must go: to the largest one, or until `done` says that enough is covered; at most `REACH`."""
     point = min(1.0, end)
     while point < min(end, REACH) and not done(point, profile(point)):
         point = min(1.5 * point, end, REACH)
@@ -176,9 +176,8 @@ def _underside(x: list[int], lower: list[int], upper: list[int]) -> list[Point]:
 
 
 def _bends(corners: list[Point]) -> Iterator[tuple[int, int, int]]:
-    """The places of the corners, and the changes of slope there as quotients: from -1 before the first to 0 after the
-    last.
-    """
+    """The corners of the profile, and by how much its slope changes at each, as quotients: it rises from -1 before the
+    first corner to 0 after the last."""
     slopes = [(-1, 1), *((d - b, c - a) for (a, b), (c, d) in pairwise(corners)), (0, 1)]
     for (x, _), ((before, run), (after, width)) in zip(corners, pairwise(slopes), strict=True):
         yield x, after * run - before * width, run * width
@@ -265,7 +264,7 @@ def _highest(losses: Sequence[Loss], nodes: Reals) -> Reals:
 
 
 def _points(losses: Sequence[Loss], nodes: Reals, highest: Reals) -> list[Point]:
-    """(a, an upper bound of the maximum at a) at the nodes, the last of them beyond every finite loss."""
+    """Pairs (a, upper bound of the maximum at a) at the nodes; the last node is above e^(every finite loss)."""
     ends = [loss.maximum for loss in losses]
     last = max(ends)
     inside = nodes < min(last, LAST_EPSILON)

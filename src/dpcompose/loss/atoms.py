@@ -56,12 +56,13 @@ class Atoms:
 
     @property
     def infinite_mass(self) -> float:
-        """P of what Q lacks."""
+        """The probability under P of outcomes that are impossible under Q."""
         return self._unplaced[0]
 
     @property
     def unplaced_mass(self) -> float:
-        """The omitted mass, and outcomes of which no mass is good to `relative_error`."""
+        """Mass whose loss is not known: what the list of outcomes omits, and outcomes whose masses are all less
+        accurate than `relative_error`."""
         return self._unplaced[1]
 
     @cached_property
@@ -92,12 +93,12 @@ class Atoms:
 
     @property
     def exact(self) -> bool:
-        """Whether every float is the mass itself."""
+        """Whether the floats are the masses themselves, without rounding."""
         return self.relative_error == 0 and not self.log_ratio
 
     @cached_property
     def reverse(self) -> Atoms:
-        """Those of (Q, P)."""
+        """The atoms of the pair (Q, P)."""
         lattice = (
             None if self.lattice is None else Lattice(self.lattice.spacing, -self.lattice.offset)
         )
@@ -184,7 +185,8 @@ class Atoms:
         return self.law or (GivenLaw(self.upper, self.lower) if self.exact else None)
 
     def sampled(self, rate: float, *, remove: bool) -> Atoms:
-        """Outcome by outcome: (1 - q) lower + q upper against lower, or upper against (1 - q) upper + q lower."""
+        """The atoms of the pair on a Poisson sample, outcome by outcome: (1 - q) lower + q upper against lower if the
+        record is removed, or upper against (1 - q) upper + q lower."""
         p, q, ratio = self.arrays
         loss = ratio if remove else -ratio
         found = log_mixed(loss, rate)
@@ -215,7 +217,7 @@ class Atoms:
 
     @classmethod
     def of(cls, upper: Sequence[float], lower: Sequence[float]) -> Atoms:
-        """Masses given by a caller: what their sums miss or exceed of one is omitted mass."""
+        """Atoms from masses that a caller gives: whatever their sums are above or below 1 is omitted mass."""
         omitted = max(abs(1 - math.fsum(upper)), abs(1 - math.fsum(lower)))
         return cls(tuple(upper), tuple(lower), omitted_mass=0.0 if omitted == 0 else up(omitted))
 

@@ -75,7 +75,8 @@ class Loss:
 
     @property
     def top(self) -> Fraction | None:
-        """The largest finite loss, at least 0, or an upper bound on it, as an exact number; None if it is infinite."""
+        """The largest finite loss, or 0 if that is larger, or an upper bound on it, as an exact number; None if it is
+        infinite."""
         maximum = float(self.maximum)
         return None if maximum == math.inf else both_readings(max(maximum, 0.0))
 
@@ -91,7 +92,7 @@ class Loss:
         return None
 
     def profiles(self, epsilons: Sequence[float]) -> list[Bound]:
-        """`profile` at many epsilons, where it knows the answer."""
+        """`profile` at many epsilons, for a loss whose `profile` knows the answer."""
         return [bound for at in epsilons if (bound := self.profile(at)) is not None]
 
     @property
@@ -154,12 +155,14 @@ class Loss:
 
     @classmethod
     def combine(cls, group: Sequence[tuple[Any, int]]) -> Sequence[tuple[Loss, int]]:
-        """An equivalent, shorter composition of members of this family; by default the group itself."""
+        """A composition of losses of this family that is equivalent and has fewer parts; by default the composition
+        itself."""
         return group
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Any, int]]) -> Sequence[Transform]:
-        """Transforms whose sum is that of the group; a family that can vectorize returns one."""
+        """Transforms that add up to that of a composition of losses of this family: one for many losses where they can
+        be computed in arrays."""
         return [loss.transform(times) for loss, times in group]
 
     def ball(self, field: Field) -> Ends:
@@ -202,7 +205,7 @@ _Rows = TypeVar("_Rows")
 def alike(
     group: Iterable[tuple[_Member, int]], key: Callable[[_Member], _Key]
 ) -> dict[_Key, list[tuple[_Member, int]]]:
-    """The losses that have each key, with their counts."""
+    """The losses grouped by a key, with their counts."""
     members: dict[_Key, list[tuple[_Member, int]]] = defaultdict(list)
     for loss, times in group:
         members[key(loss)].append((loss, times))
@@ -221,7 +224,7 @@ def blocks(rows: _Rows, size: int) -> list[_Rows]:
 
 
 def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:
-    """Each loss once, with all its copies."""
+    """Each distinct loss once, with the sum of its counts."""
     counts: Counter[_Member] = Counter()
     for loss, times in group:
         counts[loss] += times

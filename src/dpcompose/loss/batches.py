@@ -55,7 +55,7 @@ class FixedSizeSampleLoss(AtomizedLoss):
         return atoms_above(self.profile, self._upper)
 
     def profile(self, epsilon: float) -> Bound:
-        """h, which grows with the rate."""
+        """h(epsilon), the profile of the mixture, which grows with the rate."""
         low = SampledGaussianLoss(self.noise / 2, self.rate, True).profile(abs(epsilon)).lower
         if epsilon < 0:
             low = around(-math.expm1(epsilon) + math.exp(epsilon) * low, relative=16 * U).lower
@@ -120,7 +120,7 @@ class FixedSizeSampleLoss(AtomizedLoss):
 
     @property
     def zcdp(self) -> float:
-        """That of the noise alone: h is at most D."""
+        """The zCDP parameter of the noise without a sample, which is an upper bound: h is at most D."""
         return 2 / self.noise**2 * (1 + 16 * U)
 
     @property
@@ -173,7 +173,8 @@ def largest_batch(noise: float, steps: int) -> AtomicLoss:
 
 
 def _log_below(places: Reals, shift: float, steps: int) -> Reals:
-    """The logarithm of the probability that all are below; a sum of negative terms."""
+    """The logarithm of the probability that all of several independent variables are below a place: a sum of negative
+    terms."""
     return log_ndtr(places - shift) + (steps - 1) * log_ndtr(places)
 
 

@@ -58,7 +58,7 @@ class BoundedRangeLoss(Loss):
 
     @classmethod
     def pool(cls, group: Sequence[tuple[Self, int]]) -> Sequence[Transform]:
-        """All in rows, some hundreds at once."""
+        """All losses of the family in the rows of transforms, some hundreds in each."""
         columns = np.array([(loss.epsilon, times) for loss, times in group], dtype=float)
         return [BoundedRangeSum(part[:, :1], part[:, 1:]) for part in blocks(columns, _ROWS)]
 
@@ -228,7 +228,8 @@ class BoundedRangeSum(BoundedRows):
 
 
 def _far_from_one(width: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """By sinh(a w) / (2 a sinh(w / 2)) = e^(t w) (1 - e^(-2 a w)) / (2 a (1 - e^-w))."""
+    """log M of one copy where M is not close to 1: sinh(a w) / (2 a sinh(w / 2)) = e^(t w) (1 - e^(-2 a w)) / (2 a (1 -
+    e^-w))."""
     a = order + 0.5 + 1j * frequencies
     angle = 2 * width * frequencies
     far = np.exp(-2 * (order + 0.5) * width)
@@ -244,7 +245,8 @@ def _far_from_one(width: Reals, order: float, frequencies: Reals) -> tuple[Compl
 
 
 def _near_one(width: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w / 2))."""
+    """log M of one copy where M is close to 1, from M - 1 through s(z) = sinh z / z - 1: M = (1 + s(a w)) / (1 + s(w /
+    2))."""
     top, top_error = _sinhc_minus_one((order + 0.5 + 1j * frequencies) * width)
     base = _sinhc_minus_one(width / 2 + 0j)[0].real
     excess = (top - base) / (1 + base)

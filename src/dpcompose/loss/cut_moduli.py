@@ -89,7 +89,7 @@ class Moduli:
 
     @cached_property
     def angles(self) -> tuple[float, ...]:
-        """Angles phi at which theta is not too large."""
+        """The angles phi that a path may have so that theta, its height over s^2, stays below the limit."""
         return tuple(angle for angle in _ANGLES if angle * self.width / self.noise**2 < 1.4)
 
     def lift(self, angle: float) -> float:
@@ -98,7 +98,8 @@ class Moduli:
 
     @cached_property
     def _cells(self) -> _Cells:
-        """The cells of upper sums: those between points, and above all cuts wider ones up to where no slant matters."""
+        """The cells over which upper sums are taken: between neighboring points, and above all cuts wider ones, up to
+        where the frequency's effect no longer matters."""
         x = self.x
         if self.below is None:
             end = math.hypot(float(x[-1]), self.noise * math.sqrt(2 * self.slant))
@@ -127,7 +128,7 @@ class Moduli:
 
     @remembered
     def _shares(self, angle: float) -> _Shares:
-        """The shares on Im x = angle b."""
+        """The shares of the cells on the line Im x = angle b."""
         found, fall, left = np.zeros(len(self._cells.x) - 1), 0.0, 0.0
         for cut, above in ((self.below, False), (self.above, True)):
             if cut is None:
@@ -253,7 +254,7 @@ def _falling(log_first: float, slope: float) -> float:
 
 
 def _log_sum(exponents: Reals, more: float) -> float:
-    """log of the sum of e^exponents and one more term."""
+    """log of the sum of e^exponents and of one further exponential."""
     total = log_sum_exp(exponents)
     return (
         math.inf
@@ -340,7 +341,7 @@ class ShiftedPath:
         return _ShiftedLine(log_weight, ratio, argument, units, slanted)
 
     def _height(self, x: Reals, cut: float) -> tuple[Complexes, Reals]:
-        """log w for a cut, and how many units it may be off."""
+        """log w at a cut, and by how many units of roundoff it may be off."""
         v = between((x - cut) / self.moduli.width, -LEFT - 0.2, 100.0)
         falling = np.exp(-v)
         turned = v + 1j * ANGLE - falling * complex(math.cos(ANGLE), -math.sin(ANGLE))
@@ -389,7 +390,8 @@ class ShiftedPath:
         return Line(line.log + top, line.error + 8 * U * (1 + abs(top)))
 
     def _left_out(self, power: float, first: float) -> float:
-        """A bound on the part of E r^(power + iu) that the points leave out, from a frequency on."""
+        """A bound on the part of E r^(power + iu) that lies between the points of the path or beyond them, for all u
+        from a frequency on."""
         slant, piece = np.array([-first]), self.moduli
         edges = [
             float(piece.integral(power, angle, slant)[0]) + piece.lift(angle)

@@ -95,7 +95,7 @@ class Cuts:
 
     @property
     def depth(self) -> float:
-        """-log of what the step of a path may leave out."""
+        """The negative logarithm of the error that the step of a path may cause."""
         return 42 + math.log(self.times)
 
     @cached_property
@@ -122,7 +122,7 @@ class Cuts:
 
     @property
     def _top(self) -> float:
-        """From here on the share below the upper cut is too small for any order and frequency."""
+        """From this place on the share of noise below the upper cut is too small to matter at any order or frequency."""
         s2, b = self.noise**2, self.width
         return self.at + b * (2.5 + math.log(100 + 64 * (self.order + 1) * b / s2 + self.slant))
 
@@ -148,7 +148,7 @@ class Cuts:
 
     @property
     def slant(self) -> float:
-        """The most that a frequency times an argument comes to, as far as it is bounded."""
+        """The largest product of a frequency and an argument of r that has to be followed, as far as it is bounded."""
         return 64 * self.order * 1.4 * self.width / self.noise**2
 
     @cached_property
@@ -158,7 +158,7 @@ class Cuts:
 
     @cached_property
     def excess(self) -> Bound:
-        """How much larger that is with the record."""
+        """The probability that one copy is above the upper cut with the record, less that without it."""
         return self.pieces.above.expectation(1.0)
 
 
@@ -214,13 +214,13 @@ class Piece:
         )
 
     def _log_height(self, cut: float) -> tuple[Reals, Reals]:
-        """log w for a cut, and how many units it may be off."""
+        """log w at a cut, and by how many units of roundoff it may be off."""
         v = between((self.x - cut) / self.cuts.width, -LEFT - 0.2, 100.0)
         falling = np.exp(-v)
         return v - falling, (1 + falling) * (2 * np.abs(v) + 12)
 
     def expectation(self, power: float) -> Bound:
-        """E of the share for power 0, of it times r - 1 for power 1; for what is above a cut."""
+        """For the piece above a cut: the expectation of its share (power 0), or of the share times r - 1 (power 1)."""
         points, (error, outside) = self.points, self._errors(power, np.zeros(1))
         factor = np.expm1(points.ratio) if power else np.ones_like(points.ratio)
         terms = np.exp(points.log_weight) * factor
@@ -295,7 +295,7 @@ class Piece:
 
     @cached_property
     def moduli(self) -> Moduli:
-        """Its moduli off the real line."""
+        """Bounds on the moduli of the integrand off the real line, for this piece."""
         cuts, ends = self.cuts, (self.below, self.above)
         return Moduli(cuts.noise, cuts.rate, cuts.width, self.x, *ends, cuts.slant)
 
@@ -408,7 +408,7 @@ class BelowSum(TabulatedTransform):
         return np.append(within, blocks[-1])
 
     def _blocks(self, order: float, edges: Reals) -> Reals:
-        """`log_envelope` of the given blocks as they are."""
+        """`log_envelope` with the blocks between these edges, as they are."""
         total = np.zeros(len(edges))
         for cut in self.cuts:
             line = cut.pieces.below.line(order, np.append(0.0, edges), sign=1.0)

@@ -64,7 +64,8 @@ class DiscreteGaussianLoss(Loss):
         return self.sigma <= _SUMMED
 
     def profile(self, epsilon: float) -> Bound | None:
-        """The sum over the integers with a loss above epsilon, all terms positive; None where sigma makes it long."""
+        """The profile as a sum over the integers whose loss is above epsilon, all terms positive; None if sigma makes
+        the sum long."""
         if self.sigma > _SUMMED:
             return None
         x, mass = self._masses(40.0)
@@ -202,7 +203,7 @@ class DiscreteGaussianSum(Transform):
         return np.where(inside & (self.sigma >= _WIDE), np.minimum(fall, 0.0), 0.0)
 
     def _theta(self, order: float) -> tuple[Reals, Reals, Reals]:
-        """log of theta(order D) / theta(0) and its two derivatives in the order."""
+        """log of theta(order D) / theta(0), and its first two derivatives in the order."""
         log, first, second = (
             np.empty(self.sigma.shape),
             np.empty(self.sigma.shape),
@@ -250,7 +251,8 @@ class DiscreteGaussianSum(Transform):
 
 
 def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
-    """Poisson's side: 5 Gaussians of width sigma around multiples of 2 pi sigma^2 in u D; the rest is below e^-78."""
+    """The sum by Poisson's formula: 5 Gaussians of width sigma around multiples of 2 pi sigma^2 in u D; the rest is
+    below e^-78."""
     rho, b = shift**2 / sigma**2, frequencies * np.abs(shift)
     period = 2 * math.pi * sigma**2
     nearest = np.round(-b / period)
@@ -304,7 +306,8 @@ def _dual(sigma: Reals, shift: Reals, order: float, frequencies: Reals) -> tuple
 def _direct(
     sigma: Reals, shift: Reals, order: float, frequencies: Reals
 ) -> tuple[Complexes, Reals]:
-    """The integers: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to [-1/2, 1/2]."""
+    """The sum over the integers: e^(-(x + a)^2 / (2 sigma^2)) e^(-i u D (x + a) / sigma^2), a = order D reduced to
+    [-1/2, 1/2]."""
     log = np.empty((len(sigma), len(frequencies)), dtype=np.complex128)
     error = np.empty(log.shape)
     x = np.arange(-12.0, 13.0)
@@ -433,7 +436,8 @@ class SkellamMoment:
 
 
 def _falls(variance: float, shift: int) -> list[int]:
-    """-ln r_n for n = 0, 1, ..., in fixed point, each good to 8 U of itself."""
+    """-ln r_n for n = 0, 1, ..., with r_n the quotient of neighboring Bessel functions, in fixed point, each good to 8
+    U of itself."""
     count = math.ceil(14.5 * math.sqrt(variance)) + 120 + shift
     exact = Fraction(variance)
     unit = 2 * exact.denominator * ONE // exact.numerator

@@ -38,7 +38,7 @@ class GaussianLoss(Loss):
         return GaussianSum(self.mu * self.mu * times)
 
     def profile(self, epsilon: float) -> Bound:
-        """delta(epsilon), increasing in mu: both ends of mu are taken."""
+        """delta(epsilon); it increases with mu, so that its ends are those at both ends of mu."""
         spread = 1 + 2 * U * self.ulps
         low, high = (
             gaussian_profile(epsilon, mu=self.mu / spread),

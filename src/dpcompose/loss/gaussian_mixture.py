@@ -34,7 +34,8 @@ _LARGEST_RISE = 700.0
 
 
 class Tilt(NamedTuple):
-    """r at some points x, shape (m, n), or (m, terms, n) for the shares."""
+    """The likelihood ratio r of a mixture against N(0, 1) at real points x, shape (m, n); the shares of its terms have
+    shape (m, terms, n)."""
 
     log: Reals
     excess: Reals
@@ -47,7 +48,7 @@ class Tilt(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """r(x + iy) / r(x)."""
+    """By what factor r changes between a real point and a point above it: r(x + iy) / r(x)."""
 
     log: Reals
     """The logarithm of its modulus, at most 0."""
@@ -111,7 +112,7 @@ class MixtureRows(ArrayRows):
         return means * (x[:, None, :] - means / 2)
 
     def at(self, x: Reals) -> Tilt:
-        """log r, its error and its shares."""
+        """At some points log r, a bound on its error, and the shares of the terms."""
         means, weights, logs = self._columns
         if self.nothing:
             zero = np.zeros(x.shape)

@@ -150,11 +150,13 @@ class EnclosedPower:
 
     @property
     def exact(self) -> bool:
-        """Whether both are the function itself, up to the masses' stated error."""
+        """Whether the lower and the upper function are both the power function itself, up to the stated error of the
+        masses."""
         return self.below is self.above
 
     def repeated(self, times: int) -> EnclosedPower:
-        """Iterated; an error of the masses is an error of the power at most as large, once for every iteration."""
+        """The power function applied several times, which is that of a group; an error of the masses adds at most once
+        with every application."""
         above = self.above.repeated(times)
         below = above if self.exact else None if self.below is None else self.below.repeated(times)
         return EnclosedPower(above, below, 2 * times * self.relative_error)

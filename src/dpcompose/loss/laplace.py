@@ -38,7 +38,7 @@ _ULPS = 2
 
 @lru_cache(maxsize=1 << 12)
 def _largest_quotient(over: float, under: float) -> Fraction:
-    """The larger of the quotients of both readings."""
+    """The larger of the two quotients that the double and its shortest decimal give."""
     return max(Fraction(over) / Fraction(under), Fraction(repr(over)) / Fraction(repr(under)))
 
 
@@ -157,7 +157,7 @@ class LaplaceLoss(Loss):
 
 
 def _suits(epsilon: float, times: int) -> bool:
-    """Whether the spline is short; beyond, the contour is narrow and no slower."""
+    """Whether the spline of so many copies is short enough; with more, a contour is as narrow and no slower."""
     return epsilon <= 100.0 and (times <= 64 or (times <= 1000 and times * epsilon <= 45.0))
 
 
@@ -190,7 +190,8 @@ class LaplaceFoldLoss(Loss):
 
     @property
     def _error(self) -> float:
-        """How far the sum may lie from that of the exact epsilon, roundings of the place included."""
+        """A bound on the distance between the computed sum and the profile at the exact epsilon, with the rounding of
+        epsilon's place."""
         return 4 * U * (_ULPS + 2) * self.maximum
 
     def profile(self, epsilon: float) -> Bound:

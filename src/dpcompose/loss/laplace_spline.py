@@ -137,7 +137,8 @@ class LaplaceSpline:
         return value * (1.0 - error), value * (1.0 + error) + left, earlier
 
     def saddle(self, position: float) -> float:
-        """About the order at which e^(order (L - x)) / (order (order + 1)) is least in the mean, x at a place."""
+        """About the order at which the mean of e^(order (L - x)) / (order (order + 1)) is least, where x is the loss at
+        a place."""
         epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * position
         order = 1.0 / depth + 1.0 / math.sqrt(times * min(epsilon * epsilon, 4.0))
         for _ in range(40):
@@ -178,7 +179,8 @@ class LaplaceSpline:
         return 0, -math.inf
 
     def _last(self, position: float, order: float) -> tuple[int, float, float]:
-        """The last row taken at a place, log of a bound on what all others add to delta, and about log delta."""
+        """The last row of the spline that is summed at a place, log of a bound on what the others add to delta, and
+        about log delta."""
         epsilon, times, depth = self.epsilon, self.times, 2.0 * self.epsilon * position
         log_m, _, variance = moment(epsilon, order)
         log_delta = times * log_m + order * depth - _kernel(order)
@@ -339,7 +341,8 @@ def _guess(spline: LaplaceSpline, log_target: float) -> tuple[float, float]:
 def _approached(
     spline: LaplaceSpline, target: float, order: float, position: float
 ) -> tuple[float, float, Terms] | None:
-    """A place closer to the root, how steep log delta is there in log y, and rows for the neighborhood."""
+    """A place closer to the root, the slope of log delta there in log y, and the rows of the spline that matter around
+    it."""
     rows, steep = None, max(2.0 * spline.epsilon * position * order, 1.0)
     under, over = 0.0, spline.times * 0.75
     for _ in range(20):

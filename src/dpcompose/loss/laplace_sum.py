@@ -83,7 +83,7 @@ class LaplaceSum(BoundedRows):
         return Line(value, error)
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
-        """Cheap bounds on log |phi|, of different rows or else 0."""
+        """Bounds on log |phi| that are cheap to compute: of some rows, and 0 for all others."""
         return self.screen(order).bounds()
 
     def screen(self, order: float) -> LaplaceScreen:
@@ -282,7 +282,8 @@ class LaplaceScreen:
     whole: Reals
 
     def bounds(self) -> Iterator[Callable[[Reals], Reals]]:
-        """Of all rows over stretches, where that promises to be enough; then, at each frequency, of more and more."""
+        """A bound on log |phi| at each frequency: of all rows over whole stretches where that promises to be small
+        enough, and otherwise of more and more rows at the frequency itself."""
         for swing in _SWINGS:
             if self._likely(swing) <= -1.2 * NEGLIGIBLE:
                 yield partial(self.over, swing)
@@ -290,7 +291,7 @@ class LaplaceScreen:
             yield partial(self._at, slice(start, None, step))
 
     def _likely(self, swing: float) -> float:
-        """About what all rows add up to over a stretch, if the phases are spread evenly."""
+        """About what all rows together add to log |phi| over a stretch, if phases are spread evenly."""
         row = len(self.epsilon) // 2
         cosine = np.cos(np.maximum(_PHASES - swing, 0.0))
         square = self._level32[row, 0] + self._half32[row, 0] * cosine
@@ -389,7 +390,8 @@ def _density(frequency: Reals) -> Reals:
 
 
 def _shares(rows: int) -> Iterator[tuple[int, int]]:
-    """Starts and steps of disjoint sets of rows that are all of them: some eight, as many more, twice as many, ..."""
+    """Slices of the rows, disjoint, that together hold all of them: first some eight rows, then as many again, then
+    twice as many, and so on."""
     step = 1
     while rows > 16 * step:
         step *= 2

@@ -104,7 +104,7 @@ def _point(
 
 
 def _enclosed(read: Callable[[bool], float], most: float) -> Bound:
-    """The ends that either side gives, 0 and `most` where it has none."""
+    """The two ends, each from its own side of the lattice; 0 and `most` where a side has no answer."""
     ends = [0.0, most]
     for upper in (False, True):
         try:

@@ -114,7 +114,7 @@ class Groups:
 
 
 def _trimmed(inside: NDArray[np.bool_], filled: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The intervals of stretches, without the empty ones at either end of each."""
+    """The intervals of each stretch, without those at its two ends that hold no mass."""
     found = inside
     for _ in range(2):
         # How many filled ones there are from the beginning of the stretch on.

@@ -83,7 +83,7 @@ class Noise:
     ulps: int
 
     def moved(self, side: int) -> Noise:
-        """The noise with the largest m that it may have (1), or the smallest (-1)."""
+        """The noise at the end of its stated interval of m: the largest m (side 1) or the smallest (side -1)."""
         return replace(self, scale=self.scale * (1 + side * 2 * U * (self.ulps + 1)))
 
     def loss(self, x: Reals) -> Reals:
@@ -93,7 +93,7 @@ class Noise:
         return plain if self.rate == 1 else log_mixed(plain, self.rate)
 
     def location(self, loss: Reals) -> Reals:
-        """About where the loss is so large."""
+        """About the place at which the loss has a given value."""
         plain = loss
         if self.rate < 1:
             few = np.log1p(np.expm1(np.minimum(loss, 600.0)) / self.rate)
@@ -119,7 +119,7 @@ class Noise:
         return found
 
     def under(self, places: Reals, cut: float) -> NDArray[np.bool_]:
-        """Which of the cells between these places are not above a cut, itself one of them or infinite."""
+        """Of the cells between these places, those that are not above a cut; the cut is one of the places, or infinite."""
         inner = places[1:] <= cut
         return inner if self.gaussian else np.append(inner, [True, cut >= 1.0])
 
@@ -182,7 +182,7 @@ class Coarse:
         self.log_mass = np.log(np.maximum(self.mass, 1e-320))
 
     def up_to(self, loss: float) -> Coarse:
-        """The same without what has larger losses."""
+        """The same cells without those whose loss is above a limit."""
         found, kept = copy(self), self.loss <= loss
         found.mass, found.log_mass, found.loss = (
             each[kept] for each in (self.mass, self.log_mass, self.loss)

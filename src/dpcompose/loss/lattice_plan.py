@@ -31,7 +31,7 @@ _STEEPEST = 40.0
 
 
 class UnfitError(Exception):
-    """The lattice has no answer."""
+    """Raised if the lattice cannot give an answer."""
 
 
 class Rounds(NamedTuple):
@@ -48,7 +48,7 @@ class Rounds(NamedTuple):
     cut: float = math.inf
 
     def up_to(self, loss: float) -> Rounds:
-        """The rounds without losses above that one; those in the other order, whose losses are small, with all."""
+        """The rounds without losses above a limit; in the other order, where these losses are small, with all of them."""
         if not self.above.remove or float(self.coarse.loss.max()) <= loss:
             return self
         return self._replace(
@@ -65,7 +65,7 @@ def fits(group: Sequence[tuple[Loss, int]]) -> bool:
 
 
 def rows_of(group: Sequence[tuple[Loss, int]], log_mass: float) -> list[Rounds]:
-    """The rounds of a sum, about whose tail of mass e^log_mass is asked."""
+    """The rounds of a composition, for a question about the tail that has the mass e^log_mass."""
     found: list[Rounds] = []
     for loss, times in group:
         noise = loss.additive_noise
@@ -98,7 +98,8 @@ class LatticePlan:
 
     @cached_property
     def step(self) -> float:
-        """The step of the lattice of the sum: such that both atoms of a Laplace noise may be on one of its row's."""
+        """The distance of the points of the sum's lattice: such that the two atoms of a Laplace loss can both be points
+        of the lattice of one of its rounds."""
         step = float(np.float32((self.ends[1] - self.ends[0]) / (0.9 * self.points)))
         atoms = [row for row in self.rows if not row.above.gaussian]
         if not atoms:
@@ -136,7 +137,7 @@ def total(rows: Sequence[Rounds], orders: Reals) -> Reals:
 
 
 def _spaced(low: float, high: float, count: int) -> Reals:
-    """So many numbers from one to the other, each so many times the one before."""
+    """Numbers from one to another, each larger than the one before by the same factor."""
     return low * (high / low) ** np.linspace(0.0, 1.0, count)
 
 
@@ -175,5 +176,5 @@ def planned(
 
 
 def smallest(numbers: Reals) -> float:
-    """The smallest of those that are numbers; infinite if none is."""
+    """The smallest of the values that are not NaN; infinity if all are."""
     return float(np.fmin.reduce(numbers, initial=math.inf))

@@ -53,7 +53,7 @@ class CutGuess:
         self.rows = [(row.times, *_few(row.coarse)) for row in rows]
 
     def at(self, x: float) -> tuple[float, float]:
-        """log delta(x) and the order of the rounds below x."""
+        """log delta(x), and the order at which the moments of the rounds below the cut are taken, both approximate."""
         orders = _ORDERS / max(x, self.least)
         level = self._level(x, orders, x) - np.log(orders) - np.log1p(orders)
         tail = sum(
@@ -96,7 +96,7 @@ class CutGuess:
         return np.where(np.isfinite(found), found, 1e9)
 
     def solve(self, log_mass: float, low: float, high: float) -> float:
-        """The x whose delta has that logarithm."""
+        """The x at which log delta has a given value."""
         return halved(lambda x: self.at(x)[0] > log_mass, max(low, 1e-9 * high), high, steps=18)
 
 
@@ -110,7 +110,7 @@ def _few(coarse: Coarse) -> tuple[Reals, Reals]:
 
 
 def _last(holds: Callable[[float], bool], high: float) -> float:
-    """About the largest number, at most `high`, for which something holds that holds for smaller ones."""
+    """About the largest number up to `high` for which a property holds, if it holds for all smaller ones."""
     low = 0.0
     for _ in range(12):
         middle = (low + high) / 2
@@ -192,7 +192,7 @@ class CutSide:
         self.side = Side(_planned(cut, x, points), upper=upper)
 
     def _large(self, row: Rounds, rows: Sequence[Rounds], points: int) -> LargeLoss:
-        """The cells above the cut of a row, ever wider ones, and the other rounds."""
+        """The cells above the cut of one round, wider and wider, each with the composition of all other rounds."""
         noise, end = row.above if self.upper else row.below, row.coarse.ends[1]
         first, last = (float(noise.loss(np.array([each]))[0]) for each in (row.cut, end))
         apart = math.log(max(last - first, 1e-300))
@@ -223,7 +223,7 @@ class CutSide:
         return LargeLoss(row.times, p, low, mean + side * moved, high, other)
 
     def mass(self, x: float) -> float:
-        """The end of delta at x."""
+        """One end of delta at x: the upper or the lower one, by the side."""
         none = float(self.side.profile(np.array([x]))[0])
         if self.upper:
             one = sum(each.above(x) for each in self.large)
@@ -231,7 +231,7 @@ class CutSide:
         return (none + sum(each.below(x, self.missing) for each in self.large)) * (1 - 1e-9)
 
     def point(self, log_mass: float, end: float) -> float:
-        """The end of epsilon at e^log_mass, or a worse one that is known."""
+        """One end of the epsilon at which delta is e^log_mass, or a looser one if that is what is known."""
         mass, proved = math.exp(log_mass), end
         step = 1e-3 * self.x
         x = self.x

@@ -57,7 +57,7 @@ _TINY = 1e-290
 
 
 class Masses(NamedTuple):
-    """Tilted P masses on a lattice: mass[n] at the loss offset + (base + n) step."""
+    """Masses under the tilted P on a lattice: mass[n] belongs to the loss offset + (base + n) step."""
 
     mass: Reals
     base: int
@@ -66,7 +66,7 @@ class Masses(NamedTuple):
 
     @property
     def losses(self) -> Reals:
-        """Where the masses are."""
+        """The losses of the masses."""
         return self.offset + (self.base + np.arange(len(self.mass))) * self.step
 
     def moments(self, orders: Reals) -> Reals:
@@ -128,12 +128,12 @@ class Spent:
     rounds: float = 0.0
 
     def omit(self, mass: float, copies: int) -> None:
-        """Leave out so much of the tilted mass of each of so many factors."""
+        """Note that so much tilted mass is left out of each of so many factors."""
         self.tilted += copies * math.log1p(mass)
 
 
 class Side:
-    """The composition above or below on one lattice.
+    """A composition on one lattice that dominates the true one, or that the true one dominates.
 
     Args:
         plan: Where.
@@ -170,7 +170,8 @@ class Side:
         return []
 
     def _row(self, row: Rounds, *, alone: bool) -> list[tuple[Masses, int]]:
-        """The rounds on the lattice of the sum; `alone`: as one atom."""
+        """All copies of one round: tables on the lattice of the sum with their counts, or with `alone` one atom that
+        stands for all."""
         plan, spent, order = self.plan, self.spent, self.order
         log_m, _, variance = (float(each[0]) for each in row.coarse.moments(np.array([order])))
         if not (variance > 0 and math.isfinite(log_m)):
@@ -211,7 +212,7 @@ class Side:
     def _first(
         self, row: Rounds, log_m: float, step: float, ends: tuple[float, float]
     ) -> tuple[Masses, float]:
-        """The table of one round, and the tilted mass that is left out."""
+        """One copy of a round on its lattice, and the tilted mass that was left out."""
         spent, order, noise = self.spent, self.order, row.above if self.upper else row.below
         offset = row.coarse.heaviest(order, max(step, self.plan.step))
         first = math.floor((ends[0] - offset) / step) - 1
@@ -240,14 +241,15 @@ class Side:
         return table, self._left_out(outside, log_m, row)
 
     def _left_out(self, cells: Cells, log_m: float, row: Rounds) -> float:
-        """The tilted mass of cells that are left out; where P's own mass is next to nothing, that is."""
+        """The tilted mass of cells that are left out. Cells in which P itself has next to no mass are not in it: their
+        mass is spent instead."""
         log_mass = np.log(np.maximum(cells.dominated, 1e-320))
         free = log_mass < self.plan.log_mass - DEPTH - math.log(row.times) - 5
         self.spent.plain += row.times * float(cells.dominated[free].sum())
         return float(np.exp((log_mass + self.order * cells.high)[~free] - log_m).sum())
 
     def _above(self, cells: Cells, grid: Points) -> tuple[Masses, Cells, float]:
-        """Every cell split between the points around it."""
+        """The round from above: the outcomes of every cell are split between the points on both sides of it."""
         log_m, offset, step, first, last, moved = grid
         low = np.floor((cells.low - offset) / step + _SLACK)
         high = np.maximum(np.ceil((cells.high - offset) / step - _SLACK), low)
@@ -275,7 +277,8 @@ class Side:
         return Masses(found * (1 + 2 * together * U), first, step, offset), outside, shift
 
     def _below(self, cells: Cells, grid: Points) -> tuple[Masses, Cells, float]:
-        """The groups around every point, from the quarters between points."""
+        """The round from below: outcomes are merged into groups around the points, by the quarter of a step in which
+        they lie."""
         log_m, offset, step, first, last, moved = grid
         offset = self._centered(cells, grid)
         quarter = np.floor(((cells.low + cells.high) / 2 - offset) / (step / 4) + 1e-9)
@@ -321,7 +324,7 @@ class Side:
         return Masses(np.maximum(own, 0.0) * (1 - rounding), first, step, offset), outside, shift
 
     def _centered(self, cells: Cells, grid: Points) -> float:
-        """The offset, moved to the mean loss of the outcomes next to it where these are heavy."""
+        """The offset of the lattice, moved to the mean loss of the outcomes next to it if these are heavy."""
         offset, width = grid.offset, grid.step / 2
         for _ in range(20):
             middle = (cells.low + cells.high) / 2 - offset
@@ -349,7 +352,8 @@ class Side:
         return power
 
     def _sum(self, entries: list[tuple[Masses, int]], copies: int) -> tuple[Masses, float]:
-        """The sum of tables, each so many times, of which there will be so many copies, and each mass's error."""
+        """The sum of tables, each taken so many times, and a bound on the error of each mass; of the sum there will be
+        several copies."""
         widest = max(entries, key=lambda entry: entry[1] * entry[0].deviation ** 2)
         away = AWAY / (widest[0].deviation * math.sqrt(widest[1]))
         high, low = (
@@ -510,7 +514,7 @@ class Side:
         return self._between(int(above[-1]), log_mass) - self.shift
 
     def _between(self, at: int, log_mass: float) -> float:
-        """Where the line in e^loss from one level to the next meets e^log_mass."""
+        """Where log delta is e^log_mass between two points of the lattice, delta being a line in e^loss between them."""
         one, two = (math.exp(min(float(self.level[at + k]) - log_mass, 700.0)) for k in (0, 1))
         share = min(max((one - 1) / (one - two), 0.0), 1.0) if one > two else 1.0 * self.upper
         side = 1 + 1e-12 if self.upper else 1 - 1e-12
@@ -519,7 +523,7 @@ class Side:
         )
 
     def profile(self, values: Reals) -> Reals:
-        """The end of delta at each value."""
+        """One end of delta at each value of epsilon: the upper or the lower one, by the side."""
         x, losses = values - self.shift if self.upper else values + self.shift, self.losses
         at = np.clip(np.searchsorted(losses, x, side="right") - 1, 0, len(losses) - 2)
         share = np.expm1(x - losses[at]) / np.expm1(losses[at + 1] - losses[at])
@@ -543,12 +547,12 @@ def _faded(numbers: Reals, rate: float) -> Reals:
 
 
 def _split_error(cells: Cells, together: NDArray[np.intp]) -> float:
-    """How far losses count as moved because excesses are not exact, added up with so many others."""
+    """A bound on how much losses are moved because the excesses of cells are not exact, summed over all copies."""
     least = np.maximum(np.minimum(cells.mass, cells.dominated), 1e-300)
     relative = (4 * cells.error + 8 * together * U) * np.minimum(cells.size / least, 1.0)
     return 2 * float(relative.max(initial=0.0))
 
 
 def _power_of(numbers: Complexes, times: int) -> Complexes:
-    """numbers^times; 0 where it is 0."""
+    """Each number to the power `times`; 0 stays 0."""
     return np.exp(times * np.log(np.where(numbers == 0, 1e-300, numbers)))

@@ -254,7 +254,7 @@ class MixtureLoss(OpposedLoss):
 
     @property
     def width(self) -> float:
-        """The largest mean of the first pair: losses of similar ones share arrays."""
+        """The largest mean of the first pair: losses for which it is similar share arrays."""
         _, pair = self.parts[0]
         return max(pair.first.largest, pair.second.largest)
 
@@ -268,7 +268,8 @@ class MixtureLoss(OpposedLoss):
 
     @property
     def zcdp(self) -> float | None:
-        """That of the largest mean against the largest of the other side, by joint convexity."""
+        """The zCDP parameter of the largest mean against the largest mean of the other side, an upper bound by joint
+        convexity."""
         if self.infinite_error > 0:
             return None
         apart = max(pair.first.largest + pair.second.largest for _, pair in self.parts)
@@ -286,7 +287,8 @@ class MixtureLoss(OpposedLoss):
         return MixtureLoss(((1.0, opposed),), infinite_error=lost)
 
     def profiles(self, epsilons: Sequence[float]) -> list[Bound]:
-        """The means of the profiles of the pairs; what is left out adds at most its mass to P(A), or to Q(A)."""
+        """The profile at many epsilons: the mean of those of the pairs. Mass that is left out adds at most itself to
+        P(A) or Q(A)."""
         finite = [epsilon for epsilon in epsilons if math.isfinite(epsilon)]
         pairs = [_profiles(pair, finite) for _, pair in self.parts]
         means = {at: self._mean(at, bounds) for at, *bounds in zip(finite, *pairs, strict=True)}

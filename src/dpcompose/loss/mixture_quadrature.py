@@ -78,7 +78,7 @@ class MixtureQuadrature:
 
     @cached_property
     def _each(self) -> list[MixtureQuadrature]:
-        """Every row by itself."""
+        """Every row as a quadrature of its own."""
         rows = [slice(at, at + 1) for at in range(len(self.times))]
         return [MixtureQuadrature(self.first[at], self.second[at], self.times[at]) for at in rows]
 
@@ -143,7 +143,8 @@ class MixtureQuadrature:
 
     @remembered
     def _rightmost(self, reach: float) -> Reals:
-        """Where x outgrows order d log s: beyond it and the means of P the integrand falls."""
+        """The place from which on x is larger than the derivative of order log s: beyond it, and beyond the means of P,
+        the integrand falls."""
         low, high = np.zeros_like(self.times), reach * self.second.largest
         for _ in range(2):
             x = low + (high - low) * _SIXTY_FOUR
@@ -201,7 +202,8 @@ class MixtureQuadrature:
     def _on_real_line(
         self, order: float, frequencies: Reals, step: Reals, step_error: Reals
     ) -> Line | None:
-        """The trapezoid sum of that step, of which log of the error is given."""
+        """log M by the trapezoid sum with a given step on the real line; the logarithm of the step's error is an
+        argument."""
         grid = self._grid(self._reach(order), step)
         if grid is None:
             return None
@@ -423,7 +425,7 @@ def _unknown(count: int) -> Line:
 
 
 def _at(each: Reals, index: Any) -> Reals:
-    """One entry of each row, as a column."""
+    """The entry of each row at its own index, as a column."""
     return each[np.arange(len(each)), index][:, None]
 
 
@@ -434,11 +436,12 @@ def _log_total(exponents: Reals) -> Reals:
 
 
 def _rounded(step: Reals, parts: int) -> Reals:
-    """The next lower power of 2^(1 / parts), with few digits."""
+    """The next lower power of 2^(1 / parts), with few digits so that its small multiples are exact."""
     return shortened(2.0 ** (np.floor(parts * np.log2(step)) / parts))
 
 
 def _beyond(log: Reals, fall: Reals) -> Reals:
-    """A bound on the sum of the terms after one of that logarithm, which fall by at least `fall` each."""
+    """A bound on the sum of all terms after one whose logarithm is given, if each is at most e^-fall times the one
+    before."""
     least = np.maximum(fall, 1e-300)
     return np.where(fall > 0, np.exp(log - least) / -np.expm1(-least) * (1 + 16 * U), np.inf)

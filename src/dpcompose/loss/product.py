@@ -39,7 +39,7 @@ _ROUNDED = (
 
 @dataclass(frozen=True)
 class _Pool:
-    """Losses of one family, each so many times, and transforms that add up to theirs."""
+    """The losses of one family with their counts, and transforms whose sum is that of their composition."""
 
     members: list[tuple[Loss, int]]
     terms: Sequence[Transform]
@@ -62,16 +62,16 @@ class Readings:
         self._found: dict[int, tuple[Product, LineReading]] = {}
 
     def note(self, product: Product, reading: LineReading) -> None:
-        """Keep the reading of a product."""
+        """Remember what was read from the line of a product."""
         self._found[id(product)] = product, reading
 
     def of(self, product: Product | None) -> LineReading | None:
-        """The reading of a product, if it has been read."""
+        """What was read from the line of a product; None if nothing was."""
         answer = self._found.get(id(product))
         return None if answer is None else answer[1]
 
     def order(self, product: Product) -> float | None:
-        """The order of the contour that the product was read from, if it was one."""
+        """The order of the contour on which a product was read; None if it was read otherwise."""
         reading = self.of(product)
         return None if reading is None or reading.contour is None else reading.contour.order
 
@@ -110,7 +110,7 @@ class Product:
 
     @cached_property
     def infinite(self) -> Bound:
-        """P[L = inf], unplaced mass at the upper end only."""
+        """Bounds on P[L = inf]; mass whose loss is unknown is in the upper one only."""
         if all(family.finite() for family in {type(loss) for loss, _ in self.reduced}):
             return Bound(0.0, 0.0)
         low = high = 0.0
@@ -133,7 +133,7 @@ class Product:
 
     @cached_property
     def _pools(self) -> dict[type[Loss], _Pool]:
-        """The transform's terms by the family that made them."""
+        """The terms of the transform, by the family of losses that made them."""
         families = by_family(self.reduced)
         others = {} if self.other is None else self.other._pools
         return {
@@ -317,7 +317,7 @@ class Product:
 
     @property
     def _loosest(self) -> float:
-        """The relative width of an answer from a line below which no lattice is asked."""
+        """The relative width from which on an answer from a line is checked by a lattice; infinite if no lattice fits."""
         return lattice.LOOSE if self.on_lattice else math.inf
 
     @cached_property
@@ -368,7 +368,8 @@ class Product:
         return rare.OtherLosses(TransformSum(tuple(terms)), Product(tuple(backward)).transform)
 
     def _near_the_top(self, epsilon: float) -> bool:
-        """Whether the largest value, which takes a look at every loss, may matter."""
+        """Whether epsilon is so close to the largest loss that its exact value, for which every loss is looked at, may
+        matter."""
         return not epsilon < 0.999 * self.transform.maximum
 
     def _noted(self, reading: LineReading, readings: Readings | None) -> LineReading:
@@ -505,7 +506,8 @@ def _certificate(reading: LineReading) -> Certificate:
 
 
 def _pooled(family: type[Loss], members: list[tuple[Loss, int]], other: _Pool | None) -> _Pool:
-    """The family's transforms of its members: those of the other order, or their reverse, where that is the same."""
+    """The transforms of the losses of a family: those already made for the other order, or their reverse, where these
+    are the same."""
     if other is not None and other.members == members:
         return other
     if (

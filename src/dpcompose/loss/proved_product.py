@@ -127,7 +127,7 @@ class ProvedProduct(Product):
 
     @cached_property
     def _sides(self) -> tuple[ProvedSum, ProvedSum]:
-        """Below and above; the same where every loss is known exactly."""
+        """A product from below and one from above; one and the same if every loss is known exactly."""
         exact = all(end.below is end.above for end, _ in self._ends())
         above = ProvedSum(
             self._field,
@@ -165,7 +165,7 @@ class ProvedProduct(Product):
         return Certificate(f"ball arithmetic, {proved.method}", budget, notes=notes)
 
     def _guess(self, delta: float, tolerance: float) -> float:
-        """Where floats put epsilon; anything finite will do, so their failure is none of a proof."""
+        """About where epsilon lies, from floats. Any finite number will do, so that no proof depends on them."""
         try:
             enclosed = super().epsilon(delta, tolerance=tolerance)
         except ArithmeticError:
@@ -178,7 +178,7 @@ class ProvedProduct(Product):
 
 
 def _merged(field: Field, factors: Iterable[tuple[Moments, int]]) -> Factors:
-    """The factors, all normal ones as one."""
+    """The factors of a product, with all normal ones merged into one."""
     enclosed: list[tuple[Moments, int]] = []
     variance = field.exact(0)
     for moments, times in factors:

@@ -41,7 +41,8 @@ Mask = NDArray[np.bool_]
 
 
 class OtherLosses(NamedTuple):
-    """The sum of finite losses that stand beside the rows: in the same order as they, and in the other."""
+    """The composition of the finite losses that are not sampled Gaussians, in the order of the question and in the
+    other one."""
 
     forward: Transform
     backward: Transform
@@ -72,7 +73,7 @@ class Plan(NamedTuple):
 
 
 def _place_of(loss: SampledGaussianLoss, level: float) -> float:
-    """Where the loss is `level`, without certification."""
+    """About the place of the noise at which the loss has the value `level`; nothing is proved."""
     rise = math.log1p(math.expm1(level) / loss.rate) if level < 600 else level - math.log(loss.rate)
     return loss.noise**2 * rise + 0.5
 
@@ -98,7 +99,7 @@ class Guess:
             self.rows.append((loss, times, x, weight, log_ratio(x, s, q), rise))
 
     def at(self, x: float) -> tuple[float, float]:
-        """log delta(x) and the order."""
+        """log delta(x), and the order of its saddle point."""
         orders = np.geomspace(0.05, 3e3, 90) / max(x, self.least)
         level = self._level(x, orders, [ratio <= x for *_, ratio, _ in self.rows])
         tail = 0.0
@@ -130,7 +131,7 @@ class Guess:
         return level
 
     def plan(self, x: float, least: float, tolerance: float) -> Plan:
-        """How to split near x."""
+        """The split that suits a question whose answer is near x."""
         _, order = self.at(x)
         return Plan(x, order, tolerance, least, 3 * order)
 
@@ -186,7 +187,7 @@ class Split:
 
     @cached_property
     def cuts(self) -> tuple[Cuts, ...]:
-        """A cut of each row."""
+        """For each row the place at which its noise is cut."""
         return tuple(self._cut(loss, times) for loss, times in self.rows)
 
     def _cut(self, loss: SampledGaussianLoss, times: int) -> Cuts:
@@ -205,7 +206,7 @@ class Split:
         )  # fmt: skip
 
     def _lowest(self, loss: SampledGaussianLoss) -> float:
-        """Where a loss is `bottom`, or far to the left."""
+        """The place of each row at which its loss is `bottom`; far to the left if there is no bottom."""
         if self.plan.bottom <= 0:
             return -12 * loss.noise
         return _place_of(loss, self.plan.bottom)
@@ -235,7 +236,7 @@ class Split:
 
     @property
     def order_found(self) -> float | None:
-        """The order of the line of g."""
+        """The order of the contour on which g is read."""
         return None if self.below_cuts.contour is None else self.below_cuts.contour.order
 
     @cached_property
@@ -288,7 +289,7 @@ class Split:
 
     @cached_property
     def without(self) -> Bound:
-        """Q_far."""
+        """The probability, without the record, that some copy is above its cut."""
         if not all(cut.without.upper < 0.9 for cut in self.cuts):
             return Bound(0.0, 1.0)
         low = sum(cut.times * math.log1p(-cut.without.lower) for cut in self.cuts)
@@ -297,7 +298,8 @@ class Split:
 
     @cached_property
     def excess(self) -> Bound:
-        """P_far - Q_far, from (1 - P) / (1 - Q) = 1 - (P - Q) / (1 - Q) of each copy."""
+        """That probability with the record, less that without it: from (1 - P) / (1 - Q) = 1 - (P - Q) / (1 - Q) of
+        each copy."""
         if not all(
             max(map(abs, _ends(cut.excess))) < 0.05 and cut.without.upper < 0.9 for cut in self.cuts
         ):
@@ -324,7 +326,7 @@ class Split:
 
     @cached_property
     def _jumps(self) -> JumpSum:
-        """The losses in the other order, where one is above its cut."""
+        """The losses in the other order, of the case in which one copy is above its cut."""
         whole = tuple(
             ReverseSum(cut) if cut.few else loss.reverse.transform(times)
             for cut, (loss, times) in zip(self.cuts, self.rows, strict=True)
@@ -380,7 +382,7 @@ class Split:
 
 
 def _following(guess: Guess, split: Split, x: float) -> Plan | None:
-    """How to split better at x; None if that is not known."""
+    """A split that suits the answer near x better; None if none is known."""
     plan, contour = split.plan, split.below_cuts.contour
     if contour is None:
         return None
@@ -446,7 +448,7 @@ def delta(
     tolerance: float,
     other_losses: OtherLosses | None = None,
 ) -> Bound:
-    """delta(x), at most as wide as what is known of it; `other_losses` as in `Split`."""
+    """delta(x), no wider than what is known of it already; `other_losses` are those of `Split`."""
     guess = Guess(rows, other_losses)
     start = guess.plan(x, max(enclosure.lower, 1e-4 * enclosure.upper, 1e-280) * 1e-13, tolerance)
 

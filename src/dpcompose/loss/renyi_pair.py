@@ -89,7 +89,7 @@ def renyi_pair(moments: Callable[[Reals], Reals], *, corners: Reals = _NONE) -> 
 
 @np.errstate(all="ignore")  # where a neighbor is infinite the lowest is taken as it is
 def _lowest(gaps: Reals) -> Reals:
-    """log of the exponent at which the parabola through the three lowest of each row has its minimum."""
+    """log of the exponent at which a parabola through the three lowest values of each row has its minimum."""
     at = gaps[:, 1:-1].argmin(axis=1) + 1
     before, lowest, after = (gaps[np.arange(len(at)), at + step] for step in (-1, 0, 1))
     moved = 0.5 * (before - after) / (before - 2 * lowest + after)
@@ -261,7 +261,7 @@ def _next_to_one(nodes: dict[float, Ends], first: float, third: float) -> float:
 
 
 def _most(left: float, right: float, nodes: dict[float, Ends], bend: float) -> float:
-    """The largest K(t) / (t (1 + t)) on an interval where the second derivative of K is at least `bend`."""
+    """The largest K(t) / (t (1 + t)) on an interval, given that K'' is at least `bend` there."""
     half, high = bend / 2, [(end, nodes[end][1]) for end in (left, right)]
     (_, at_left), (_, at_right) = high
     fall = (at_right * left - at_left * right) / (right - left) - half * left * right

@@ -50,13 +50,13 @@ def sampled_pair(remove: Product, add: Product, rate: float, *, attained: bool) 
 
 @dataclass(frozen=True)
 class Enclosed:
-    """A product, and atoms above and below it, found when they are needed."""
+    """A product with atoms that dominate it and atoms that it dominates, found when they are asked for."""
 
     product: Product
 
     @cached_property
     def atoms(self) -> tuple[Atoms, Atoms]:
-        """Above, below."""
+        """The atoms that dominate the product, and those that it dominates."""
         closed = _closed(self.product)
         found = closed.enclosing() if closed is not None else None
         return found or atomized(_profiles(self.product), self.product.extremes.upper)
@@ -94,7 +94,8 @@ class SampledLoss(AtomizedLoss):
         return Bound(low.lower, high.upper)
 
     def inverse(self, delta: float) -> Bound | None:
-        """Of a removal: ln(1 + q (e^y - 1)) at the y where the base's profile is delta / q."""
+        """The inverse of the profile if the record is removed: ln(1 + q (e^y - 1)), where y is the epsilon at which the
+        base's profile is delta / q."""
         if not self.remove or not delta > 0:
             return None
         if delta >= self.rate:
@@ -145,7 +146,7 @@ class SampledLoss(AtomizedLoss):
         return Bound(self._placed(low, -1), self._placed(high, 1))
 
     def _placed(self, loss: float, side: int) -> float:
-        """Where a loss of the base comes to lie, rounded down (side -1) or up (1)."""
+        """Where an outcome of the base with a given loss lies on the sample, rounded down (side -1) or up (side 1)."""
         signed = loss if self.remove else -loss
         found = float(log_mixed(np.array([signed]), self.rate)[0])
         if found == math.inf:
@@ -164,7 +165,7 @@ def _profiles(product: Product) -> Callable[[list[float]], list[Bound]]:
 
 
 def _closed(product: Product) -> Loss | None:
-    """The one loss that the product amounts to, if it does."""
+    """The one loss that the product amounts to, if there is one."""
     return (
         product.reduced[0][0] if len(product.reduced) == 1 and product.reduced[0][1] == 1 else None
     )

@@ -48,7 +48,8 @@ from dpcompose.values import Bound
 
 @dataclass(frozen=True)
 class SampledGaussianMoments(TrapezoidMoments):
-    """The common part of the three.
+    """What the three losses of Gaussian noise on a Poisson sample have in common: a record is removed, added or
+    replaced.
 
     Args:
         noise: sigma / sensitivity, > 0.
@@ -64,11 +65,11 @@ class SampledGaussianMoments(TrapezoidMoments):
 
     @property
     def _plain(self) -> NormalMoments:
-        """The loss without sampling."""
+        """The loss of the same noise without sampling."""
         return NormalMoments(self.field, 1 / self.noise**2)
 
     def _growing(self, x: Disc) -> Disc:
-        """q e^(mu x - mu^2 / 2)."""
+        """q e^(mu x - mu^2 / 2), the term of the likelihood ratio that grows with x."""
         return self.rate * (x / self.noise - 1 / (2 * self.noise**2)).exp()
 
     def _log_ratio(self, x: Disc) -> Disc:
@@ -163,7 +164,7 @@ class RemovedMoments(SampledGaussianMoments):
         return self._between_modes(order, reach)
 
     def profile(self, x: Ball) -> Ball:
-        """q times the profile without sampling at ln(1 + (e^x - 1) / q)."""
+        """delta(x): q times the profile of the unsampled noise at ln(1 + (e^x - 1) / q)."""
         odds = 1 + x.expm1() / self.rate
         if odds <= 0:
             return -x.expm1()
@@ -253,7 +254,8 @@ class ReplacedMoments(SampledGaussianMoments):
         return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
 
     def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
-        """That of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order adds at most (1 - q)^-order."""
+        """A bound on the integrand between its two peaks: that of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order
+        adds at most a factor (1 - q)^-order."""
         found = self._between_modes(order, reach)
         if found is None:
             return None

@@ -89,7 +89,8 @@ class Frame(ArrayRows):
         return np.concatenate([self.order + 1, -self.order])
 
     def start(self, log: Reals) -> Reals:
-        """About epsilon where log M at the order is another, as if both grew with the number of Gaussian steps."""
+        """About epsilon where log M at the order of the line has another value, as if both grew with the number of
+        steps of one Gaussian."""
         moved = 2 * self.log / self.order * (np.sqrt(log / self.log) - 1)
         return self.value + np.where(np.isfinite(moved), moved, 0.0)
 
@@ -122,11 +123,12 @@ class Sums(NamedTuple):
         return Sums(log, bounds)
 
     def plus(self, other: Sums, times: Reals | int = 1) -> Sums:
-        """So many copies of another more; of several numbers, shape (k, 1, 1), one row for each."""
+        """These sums and `times` copies of another; for several numbers of copies, of shape (k, 1, 1), one row for
+        each."""
         return Sums(self.log + times * other.log, self.bounds + times * other.bounds)
 
     def contour(self, lines: Frame, direction: int, terms: int) -> ContourRows:
-        """The line of one direction; `terms`: how many were added up."""
+        """The contour of one direction; `terms` says how many terms were added, which bounds the rounding."""
         rounding, count = (4 + terms) * U, self.log.shape[2]
         bounds = self.bounds[:, direction]
         error, size, outer = bounds[:, :count], bounds[:, count:-2], bounds[:, -2:]
@@ -173,7 +175,8 @@ class _History:
 
 
 class _Ends(NamedTuple):
-    """The ends of epsilon after `first` and the next steps of one of the phases, the last of so many."""
+    """The ends of epsilon after `first` steps of the last phase, and after each of the next ones; `phases` says how
+    many phases the history had."""
 
     phases: int = 0
     first: int = 0
@@ -228,7 +231,8 @@ class Growing:
             before += steps
 
     def _level(self, phases: Phases) -> tuple[_NoiseLevel, int]:
-        """The level of a history, and how many steps, its last one among them, are of it and in one array."""
+        """The level of a history, and how many steps, beginning with its last one, belong to that level and fit into
+        one array."""
         before = self._before
         for loss, times in phases[len(before) - 1 : -1]:
             before.append(before[-1].plus(loss, times))
@@ -243,7 +247,8 @@ class Growing:
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
     def _epsilons(self, phases: Phases, level: _NoiseLevel, count: int) -> tuple[Reals, Reals]:
-        """The ends after each of the last `count` steps, all of the last phase and of one line, shape (count,)."""
+        """The ends of epsilon after each of the last `count` steps, which all belong to the last phase and to one line;
+        shape (count,)."""
         if self._history is None or self._history.level != level:
             self._history = self._drawn(phases, level)
         history = self._history
@@ -270,7 +275,7 @@ class Growing:
         return Targets(np.full((1, 1), self.delta), np.full((1, 1), np.nan), self.tolerance)
 
     def _drawn(self, phases: Phases, level: _NoiseLevel) -> _History:
-        """A line for the first steps that are of a level."""
+        """The line for a level of cost, drawn for the first steps of the history that reach the level."""
         before, counts, at = self._before, Counter[SampledGaussianLoss](), 0
         while at < len(phases) - 1 and not before[at + 1].reaches(level):
             counts[phases[at][0]] += phases[at][1]
@@ -310,7 +315,8 @@ class Growing:
 
 
 class _NoiseLevel(NamedTuple):
-    """Histories that share a line: what they cost, in [least, most), and their least noise, as of the table."""
+    """Which histories share a line: those whose cost is in [least, most), and whose least noise is the same one of a
+    table."""
 
     least: float
     most: float
@@ -324,21 +330,21 @@ class _Spent(NamedTuple):
     noise: float = math.inf
 
     def plus(self, loss: SampledGaussianLoss, times: int) -> _Spent:
-        """With so many more steps."""
+        """The cost and the least noise with so many more steps of a loss."""
         return _Spent(self.cost + times * _cost(loss), min(self.noise, loss.noise))
 
     def first(self, loss: SampledGaussianLoss, steps: range, cost: float) -> int:
-        """How many of some numbers of further steps do not yet bring the cost to a level."""
+        """How many of the numbers `steps` of further steps leave the cost below a level; these numbers increase."""
         return bisect(steps, False, key=lambda times: self.plus(loss, times).cost >= cost)
 
     def level(self, factor: float) -> _NoiseLevel:
-        """The level where each costs more than the one before by a factor."""
+        """The level of this cost, where the bounds of levels are the powers of a factor."""
         at = math.floor(math.log(self.cost, factor))
         at += (factor ** (at + 1) <= self.cost) - (factor**at > self.cost)
         return _NoiseLevel(factor**at, factor ** (at + 1), _smaller_noise(self.noise))
 
     def reaches(self, level: _NoiseLevel) -> bool:
-        """Whether the steps are of a level or of a later one."""
+        """Whether the steps cost enough for a level, or for a later one."""
         return self.cost >= level.least and _smaller_noise(self.noise) <= level.noise
 
 
@@ -348,13 +354,14 @@ def _factor(phases: Phases) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _cost(loss: SampledGaussianLoss) -> float:
-    """About what a step costs, the same for all losses of one noise of the table: log M of order 1."""
+    """About what one step costs: log M of order 1, the same for all losses whose noise has the same next smaller one in
+    the table."""
     exponent = min(_smaller_noise(loss.noise) ** -2, 700.0)
     return max(math.log1p(loss.rate**2 * math.expm1(exponent)), 1e-300)
 
 
 def _smaller_noise(noise: float, noises: int = ANCHORS) -> float:
-    """The next smaller noise of a table of so many in an octave."""
+    """The largest noise of a table that is at most this one; the table has `noises` in every octave."""
     return min(noise, 2.0 ** (math.floor(math.log2(noise) * noises) / noises))
 
 
@@ -411,14 +418,15 @@ def _placed(
 
 
 def _rows(losses: Phases, copies: int) -> Parts:
-    """Losses with their numbers of copies, as so many equal compositions."""
+    """Losses with their numbers of copies, as the parts of `copies` equal compositions."""
     rows = [(loss.noise, loss.rate, times) for loss, times in losses] * copies
     ulps = max(loss.ulps for loss, _ in losses)
     return Parts(*np.array(rows).T[:, :, None], count=len(losses), ulps=ulps)
 
 
 def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
-    """At the order, first when removing and then when adding; None if that takes too many points."""
+    """The integrands of some losses at the order of a line, first with the record removed and then with it added; None
+    if they take too many points."""
     parts, outer = _rows(losses, 2), np.repeat(lines.outer, 2, axis=0)
     grid = plan.coarse_grid(parts, outer, outer)
     return None if grid is None else Integrands(parts, grid, parts.spread(lines.powers))
@@ -428,9 +436,8 @@ def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
 def _moments(
     noise: float, rate: float, ulps: int, order: float, outer: float
 ) -> tuple[float, ...] | None:
-    """log of bounds on M of one loss at two orders, each when removing and when adding; None if that takes too many
-    points.
-    """
+    """The logarithms of bounds on M of one loss at two orders, each with the record removed and then added; None if
+    they take too many points."""
     columns, outers = (
         (np.full((4, 1), each) for each in (noise, rate, _TIMES)),
         np.full((4, 1), outer),
@@ -444,7 +451,8 @@ def _moments(
 
 
 def _sums(lines: Frame, losses: Phases) -> Sums | None:
-    """Losses at the nodes of a line, each so often as it is there; None if that takes too many points."""
+    """The sum of log M of some losses at the nodes of a line, each as often as it occurs; None if that takes too many
+    points."""
     order, outer = float(lines.order[0, 0]), float(lines.outer[0, 0])
     bounds = [
         _moments(_smaller_noise(loss.noise, MOMENTS), loss.rate, loss.ulps, order, outer)

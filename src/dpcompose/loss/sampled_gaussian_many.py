@@ -77,7 +77,7 @@ class Lines(ArrayRows):
 
     @staticmethod
     def joined(several: Sequence[Lines]) -> Lines:
-        """All rows."""
+        """The rows of several sets of lines, as one set."""
         return Lines(
             *(
                 np.concatenate([one.__dict__[each.name] for one in several])
@@ -100,7 +100,7 @@ class SampledGaussianQuestion:
 
     @property
     def kind(self) -> tuple[int, int]:
-        """Questions of one kind share arrays."""
+        """What questions must have in common to be computed in the same arrays."""
         return len(self.losses), max(loss.ulps for loss, _ in self.losses)
 
 
@@ -130,7 +130,7 @@ def sampled_gaussian_ends(
 
 @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
 def _answered(parts: Parts, targets: Targets) -> tuple[Reals, Reals]:
-    """The ends of each answer, shape (m,) each; NaN where none is proved here."""
+    """The ends of each answer, shape (m,) each; NaN where this way of computing proves none."""
     lower, upper = np.full((2, len(targets.value)), np.nan)
     for here, lines in planned(parts, targets, plan.MOST_NODES):
         one = Drawn(parts[here], lines)
@@ -166,7 +166,7 @@ def planned(parts: Parts, targets: Targets, most_nodes: int) -> Iterator[tuple[W
 
 
 def _blocks(classes: Whole, costs: Whole) -> Iterator[Whole]:
-    """Placements of rows of one class, so many as have about `_ENTRIES` entries."""
+    """The indices of rows of the same class, in blocks of about `_ENTRIES` entries."""
     order = np.lexsort(classes.T)
     same = (classes[order][1:] == classes[order][:-1]).all(axis=1)
     for group in np.split(order, np.flatnonzero(~same) + 1):
@@ -209,7 +209,8 @@ def _lined(parts: Parts, places: plan.Placements, grid: plan.Grid, most_nodes: i
 
 
 class Spread(NamedTuple):
-    """The order, the outer order and the largest frequency of the line of each part, shape (m p, 1) each."""
+    """For each part the order, the outer order and the largest frequency of the line of its composition, shape (m p, 1)
+    each."""
 
     order: Reals
     outer: Reals
@@ -353,7 +354,7 @@ def larger(
 
 
 def _undominated(add: ContourRows, targets: Targets, lower: Reals, rows: Whole) -> Whole:
-    """Those of the rows in which an upper end does not prove that the other direction is the smaller one."""
+    """Those rows in which the upper end of the other direction does not prove that direction to be the smaller one."""
     point = targets.value if targets.for_values else lower
     dominated = add.upper(point) <= (lower if targets.for_values else targets.mass)
     return rows[~dominated[rows, 0]]

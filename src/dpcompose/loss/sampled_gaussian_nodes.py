@@ -78,7 +78,7 @@ class RaisedGrid:
 
 
 def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> RaisedGrid:
-    """The grid of that many points over [low, high] of every row; shapes (m, 1)."""
+    """For each row the grid of so many points over [low, high], moved off the real line by theta s^2; shapes (m, 1)."""
     noise, rate = parts.noise, parts.rate
     step = shortened((high - low) / (points - 2) * (1 + 2**-18))
     x = step * (np.ceil(low / step) - 1 + np.arange(points))
@@ -125,7 +125,7 @@ class Waves(NamedTuple):
     within: Complexes
 
     def thinned(self, stride: int) -> Waves:
-        """Every so many nodes; the stride divides the number of near waves."""
+        """The waves of every `stride`-th node only; the stride divides the number of near waves."""
         return Waves(self.blocks, self.within[:, ::stride])
 
 

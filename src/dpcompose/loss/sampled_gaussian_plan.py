@@ -85,11 +85,12 @@ class Parts:
         return Parts(*solved, count=self.count, ulps=self.ulps)
 
     def rows_of(self, chosen: Any) -> Any:
-        """The rows that belong to the compositions at these places."""
+        """The row numbers of the parts of some compositions."""
         return (chosen[:, None] * self.count + np.arange(self.count)).ravel()
 
     def total(self, rows: Reals) -> Reals:
-        """The sum over the parts of rows that belong to one copy of each, shape (m p, n) to (m, n)."""
+        """For each composition the sum over its parts of what one copy of each has, times the number of copies: shape
+        (m p, n) to (m, n)."""
         weighted = (self.times * rows).reshape(-1, self.count, rows.shape[-1])
         total = weighted[:, 0]
         for part in range(1, self.count):
@@ -97,11 +98,12 @@ class Parts:
         return total
 
     def spread(self, each: Reals) -> Reals:
-        """Values of a composition, for each of its parts: shape (m, n) to (m p, n)."""
+        """A value of each composition, repeated for each of its parts: shape (m, n) to (m p, n)."""
         return np.repeat(each, self.count, axis=0)
 
     def ends(self, most: Reals, side: Reals) -> tuple[Reals, Reals]:
-        """Where n r^p lives for powers from -most to most + 1, if the noise reaches so far."""
+        """Between which x the function n r^p matters for all powers p from -most to most + 1, if the noise itself
+        reaches as far as `side`."""
         return -most * self.at_zero - side, most + 1 + side
 
     def gridded(self, low: Reals, high: Reals, points: int) -> Grid:
@@ -112,7 +114,8 @@ class Parts:
 
 
 def class_of(points: Reals) -> NDArray[np.int64]:
-    """The next larger size of an array that rows of about so many entries share; NaN counts as too many for any."""
+    """A number of points, rounded up to one of few sizes, so that rows can share arrays; NaN becomes a size that is too
+    large for any."""
     points = np.where(points < 1e6, np.maximum(points, 8.0), 1e6)
     unit = np.exp2(np.floor(np.log2(points)) - 3)
     return (np.ceil(points / unit) * unit).astype(np.int64)
@@ -146,13 +149,13 @@ class Targets:
         return Targets(self.mass[chosen], self.value[chosen], self.tolerance)
 
     def excess(self, orders: Reals, curve: Cumulants) -> Reals:
-        """Rises through 0 at the saddle point."""
+        """A function of the order that increases and is 0 at the saddle point of the question."""
         if self.for_values:
             return excess_of_value(orders, curve, self.value)
         return excess_of_mass(orders, curve, self.log_mass)
 
     def first_order(self, rho: Reals, blow_up: Reals) -> Reals:
-        """The order as if for a Gaussian; at most where M blows up."""
+        """The order at which a Gaussian of the same cost would be read; at most the one where M grows beyond bounds."""
         if self.for_values:
             solved = (self.value + np.hypot(self.value, 4 * np.sqrt(rho))) / (4 * rho)
         else:
@@ -329,7 +332,7 @@ def _curve(parts: Parts, grid: Grid, orders: Reals) -> Cumulants:
 
 
 def at_place(each: Reals, index: Any) -> Reals:
-    """The entry of each row at that place, shape (m, 1)."""
+    """From each row the entry at its own index, shape (m, 1)."""
     return np.take_along_axis(each, index, axis=1)
 
 
@@ -377,7 +380,7 @@ class Integrands:
 
     @cached_property
     def shares(self) -> Reals:
-        """Their shares in the sum."""
+        """The terms n r^p, each divided by their sum."""
         tilted, _, total = self._tilted
         return tilted / total
 
@@ -435,7 +438,7 @@ class Integrands:
 
     @property
     def variance(self) -> Reals:
-        """An upper bound on Var L."""
+        """An upper bound on the variance of the loss under the tilted measure."""
         return self._moments[2]
 
     @cached_property
@@ -509,7 +512,7 @@ class Integrands:
 
     @cached_property
     def _outside(self) -> Reals:
-        """The shares beyond the grid, where terms fall by e^(-step side / s^2) or faster."""
+        """The mass beyond the grid as a share of the sum; there terms fall by e^(-step side / s^2) or faster."""
         tilted, _, total = self._tilted
         ends = (tilted[:, :1] + tilted[:, -1:]) / total
         return ends / np.expm1(self._falling)
@@ -524,7 +527,7 @@ class Integrands:
 
     @cached_property
     def _factor(self) -> Reals:
-        """A factor for errors of the shares."""
+        """A factor that covers the errors of the shares: of the step, of what is beyond the grid, and of rounding."""
         return 1 + 2 * (self._real_step_error + self._outside) + 4 * self._rounding
 
     @cached_property
@@ -551,7 +554,7 @@ class Integrands:
 
     @cached_property
     def log_factor(self) -> Reals:
-        """The share of `log_moment` that is not the sum: the logarithm of a factor."""
+        """The logarithm of the factor by which `log_moment` is above the logarithm of the sum itself."""
         return np.log(np.where(self._real_step_error < 0.1, self._factor, np.inf))
 
     def log_strip(self, theta: Reals | float, total: Reals) -> Reals:
@@ -580,11 +583,11 @@ class Heights:
 
     @staticmethod
     def of(columns: Reals) -> Heights:
-        """From five columns."""
+        """Heights from an array of five columns, in the order of the fields."""
         return Heights(*(columns[:, at : at + 1] for at in range(5)))
 
     def at(self, index: Any) -> Heights:
-        """The line of each row at that place, shape (m, 1)."""
+        """From each row the height at its own index, shape (m, 1)."""
         each = self.theta, self.below, self.above, self.low, self.high
         return Heights(*(at_place(one, index) for one in each))
 

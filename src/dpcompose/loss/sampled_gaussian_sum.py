@@ -81,8 +81,8 @@ class Rows:
     results: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def _once(self, holder: Rows, key: tuple[Any, ...], find: Callable[[], Result]) -> Result:
-        """These rows of the result that `holder`, these or those of both directions, has or finds for the key; what
-        overflows proves nothing."""
+        """These rows of the result for a key, which `holder` (these rows, or those of both directions) computes once; a
+        value that overflows proves nothing."""
         if key not in holder.results:
             with np.errstate(all="ignore"):
                 holder.results[key] = find()
@@ -98,7 +98,7 @@ class Rows:
         return np.where(self.sign > 0, orders + 1, -orders)
 
     def shared(self, order: float) -> Rows | None:
-        """The rows of both directions, if their grid is short."""
+        """The rows of both directions as one object, if their common grid is short."""
         short = self.both is not None and self.both.reach(order).points <= _SHARED
         return self.both if short else None
 
@@ -116,7 +116,7 @@ class Rows:
         return self._once(holder, ("curve", orders.tobytes()), find)
 
     def reach(self, order: float) -> Reach:
-        """Of a grid for planning for every order up to this one, and up to at most twice as much."""
+        """The extent of a grid for planning that serves every order up to this one, and up to at most twice as much."""
         power = max(2.0 ** math.ceil(math.log2(max(order + 1, 1.0))), self.least)
         if power not in self.reaches:
             (low, high), step = self._ends(power, self.parts.side), self._step(power)
@@ -236,7 +236,7 @@ class Rows:
         depth: Reals,
         first: int,
     ) -> Line:
-        """The frequencies of that index on by sums over a raised line, whose points serve all of them."""
+        """log M at the frequencies from an index on, by sums over a raised line whose points serve all of them."""
         noise, power, log_m = self.parts.noise, integrands.power, integrands.log_moment
         theta = np.repeat(_RAISED / np.maximum(noise, 1.0) * _LOWER, len(_ABOVE), axis=1)
         above = np.minimum(theta * np.tile(_ABOVE, len(_LOWER)), _HIGHEST - theta)
@@ -260,7 +260,7 @@ class Rows:
         return line_at(self.parts, grid, frequencies, power, log_error, first=first)
 
     def _unknown(self, count: int) -> Line:
-        """No statement."""
+        """A line that says nothing: infinite errors."""
         shape = len(self.sign), count
         return Line(np.zeros(shape, dtype=np.complex128), np.full(shape, np.inf))
 
@@ -314,7 +314,7 @@ class SampledGaussianBatch:
 
     @cached_property
     def both(self) -> Rows:
-        """When the record is removed, then when it is added."""
+        """The rows of both directions: first with the record removed, then with it added."""
         columns = (self.parts.noise, self.parts.rate, self.parts.times)
         noise, rate, times = (np.concatenate([each, each]) for each in columns)
         twice = Parts(noise, rate, times, self.parts.count, self.parts.ulps)
@@ -368,7 +368,7 @@ class SampledGaussianSum(Transform):
 
     @cached_property
     def _edge(self) -> float:
-        """-log(1 - rate), added up and rounded up."""
+        """The sum of -log(1 - rate) over all copies, rounded up: the largest loss when a record is added."""
         return math.fsum((-np.log1p(-self._parts.rate) * self._parts.times).ravel()) * (1 + 16 * U)
 
     @property
@@ -423,5 +423,5 @@ class SampledGaussianSum(Transform):
         return self._added(self._rows.envelope(order, edges, finest=True))
 
     def _added(self, rows: Any) -> Any:
-        """The rows added up, each so many times as there are copies, shape (n,)."""
+        """The sum over the rows, each times its number of copies, shape (n,)."""
         return np.vecdot(self._parts.times.T, rows.T)

@@ -121,7 +121,7 @@ class Places:
 
     @cached_property
     def slope(self) -> Reals:
-        """w = q e^l / r, the derivative of h by l."""
+        """w = q e^l / r, the derivative of h(l) = log(1 - q + q e^l)."""
         return self.rate * np.exp(self.loss) / (1 + self.rate * np.expm1(self.loss))
 
     @cached_property
@@ -320,7 +320,7 @@ class SampledLaplaceSum(TabulatedTransform):
 
     @cached_property
     def _ends(self) -> tuple[Places, Places]:
-        """Of the smallest and of the largest loss of each row."""
+        """The places of the smallest and of the largest loss of each row, which are atoms."""
         low, high = (Places(side * self.epsilon, self.rate, self._error) for side in (-1, 1))
         return low, high
 
@@ -431,7 +431,8 @@ class SampledLaplaceSum(TabulatedTransform):
     def _by_ends(
         self, rows: Integers, order: float, frequencies: Reals, least: float, most: float
     ) -> Line:
-        """Where the density turns often: a series at the right end, less one at a place left of which it does not."""
+        """The integral where the density oscillates often: a series at the right end, less one at a place to the left
+        of which it does not."""
         power, epsilon, rate = self._power(order), self.epsilon[rows], self.rate[rows]
         slope = np.minimum(_FAR / least, 0.999)
         location = np.clip(
@@ -486,7 +487,8 @@ class SampledLaplaceSum(TabulatedTransform):
         return (self.times * bounds).sum(axis=0)
 
     def _blockwise(self, rows: Integers, order: float, edges: Reals) -> Reals:
-        """From values at the edges, up to where the blocks are too wide for them."""
+        """Bounds on log |phi| of each row between neighboring edges, from its values at the edges; 0 where edges are
+        too far apart for that."""
         span, power = self._span[rows], self._power(order)
         wide = np.flatnonzero(np.diff(edges, append=math.inf) * float(span.max()) > _WIDE)
         near = edges[: int(wide[0]) + 1]
@@ -572,7 +574,8 @@ class SampledLaplaceLoss(Loss):
 
     @cached_property
     def _alone(self) -> tuple[SampledLoss, SampledLoss]:
-        """The same loss by its profile; composed, atoms above it and atoms below it."""
+        """The same loss by its own profile; where it is composed with others, atoms that dominate it and atoms that it
+        dominates."""
         base = Enclosed(Product(((self.base, 1),)))
         return SampledLoss(base, self.rate, self.remove, True), SampledLoss(
             base, self.rate, self.remove, False
@@ -630,6 +633,6 @@ class SampledLaplaceLoss(Loss):
         return found
 
     def ball(self, field: Field) -> Ends:
-        """Between the atoms below and the atoms above."""
+        """The loss in ball arithmetic: enclosed by atoms from below and atoms from above."""
         above, below = (AtomicLoss(atoms).ball(field) for atoms in self.enclosing())
         return Ends(below.below, above.above)

@@ -57,7 +57,7 @@ class ShuffledReportsLoss(Loss):
 
     @property
     def composed(self) -> Loss:
-        """A fine polygon above the profile."""
+        """The loss that stands for this one in compositions: atoms of a fine polygon above its profile."""
         return self._composed
 
     @cached_property

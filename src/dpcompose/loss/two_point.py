@@ -72,7 +72,7 @@ class TwoPointLoss(Loss):
         )
 
     def _between(self, answer: Callable[[float], Bound]) -> Bound:
-        """From the answers at both ends of epsilon: either increases with it."""
+        """Bounds on a quantity that increases with epsilon, from its values at both ends of epsilon."""
         if self.ulps == 0:
             return answer(self.epsilon)
         low, high = (answer(end) for end in self._ends)
@@ -80,7 +80,7 @@ class TwoPointLoss(Loss):
 
     @property
     def _ends(self) -> tuple[float, float]:
-        """Both ends of epsilon: delta increases with it."""
+        """The smallest and the largest epsilon that the stated one may be, which is known to `ulps` units of roundoff."""
         spread = 2 * U * self.ulps
         return self.epsilon * (1 - spread), self.epsilon * (1 + spread)
 
