@@ -176,7 +176,7 @@ def _lines(content: dict[str, Any], repeated: Repeated | None) -> list[str]:
 
 
 def _again(file: Path, name: str, pairs: Path | None, samples: int | None) -> Repeated:
-    """How far the stakes of a certificate, and bets after them, come on new draws."""
+    """The wealth that the stakes of a certificate reach on new draws, and that of new bets after them."""
     from dpcompose.audit import again
 
     subject, _ = subject_of(name, fresh="worker", timing=False, limit=1.0)

@@ -136,12 +136,12 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """How it is typed."""
+        """The name of an option as it is typed, such as --delta."""
         return self.declared.name or f"--{self.name.replace('_', '-')}"
 
     @property
     def is_list(self) -> bool:
-        """Whether it may be repeated."""
+        """Whether the option or argument may be given several times."""
         return get_origin(self.kind) is list
 
     def read(self, word: str) -> Any:
@@ -291,7 +291,7 @@ class Command:
         return loose, values
 
     def _open(self, word: str) -> bool:
-        """Whether an option that is not declared is left to the command."""
+        """Whether a word is an option that the command does not declare, and that is passed on to it."""
         return "words" in self.own and word.startswith("--") and word not in ("--", "--help")
 
     def _typed(self, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _risk_table(result: PlanRisk | Risk) -> PageTable:
 
 
 def risk_document(result: PlanRisk) -> dict[str, Any]:
-    """The same for programs: both ends of every number."""
+    """The success of attacks as a document for programs: both ends of every number."""
     rates = "prior false_positive_rate true_positive_rate advantage bayes_error reconstruction"
     points = zip(result.rates, result.powers, strict=True)
     curve = [{"false_positive_rate": at} | members(power, "lower upper") for at, power in points]
@@ -157,7 +157,7 @@ def calibration_page(result: PlanCalibration) -> Page:
 
 
 def calibration_document(result: PlanCalibration) -> dict[str, Any]:
-    """The same for a machine."""
+    """The calibrated parameter and what it certifies, as a document for programs."""
     number = "gain" if result.attack else "epsilon"
     return {
         **members(result, "key value which=extreme"),
@@ -226,7 +226,7 @@ def _mechanisms(account: PlanAccount) -> PageTable:
 
 
 def _part(value: float, most: float) -> float:
-    """The length of a bar, between 0 and 1; full only for the largest."""
+    """The length of a bar of text, between 0 and 1; 1 only for the largest number of its table."""
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
@@ -329,7 +329,7 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
 
 
 def comparison_document(accounts: Sequence[PlanAccount]) -> dict[str, Any]:
-    """The same for programs, in the order of the plans."""
+    """The comparison of plans as a document for programs, in the order of the plans."""
     whole = [account_document(each) for each in accounts]
     compared = ("plan", "total", "comparison_delta", "comparison")
     plans = [{name: each[name] for name in compared} for each in whole]

@@ -50,7 +50,7 @@ def evaluation_page(statement: Statement, values: Values | None = None, rows: Ro
 
 
 def evaluation_document(statement: Statement, values: Values, rows: Rows) -> dict[str, Any]:
-    """The same for a machine."""
+    """One statement of the book with its value, as a document for programs."""
     return {
         **members(statement, "number title says"),
         "given": dict(values),
@@ -72,7 +72,7 @@ def listing_page(statements: Iterable[Statement]) -> Page:
 
 
 def listing_document(statements: Iterable[Statement]) -> dict[str, Any]:
-    """The same for a machine."""
+    """All statements of the book with their options, as a document for programs."""
     return {"statements": [members(each, "number title says parameters") for each in statements]}
 
 
@@ -96,7 +96,7 @@ def lesson_page(
 def lesson_document(
     lesson: Lesson, answers: Values, verdicts: Sequence[bool | None]
 ) -> dict[str, Any]:
-    """The same for a machine."""
+    """The exercises of a lesson with their verdicts, as a document for programs."""
     rows = zip(lesson.parameters, verdicts, strict=True)
     return members(lesson, "number title") | {
         "answers": dict(answers),

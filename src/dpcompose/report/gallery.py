@@ -298,7 +298,7 @@ def _axes(axes: Axes | None) -> Axes:
 
 
 def _spread(count: int) -> list[int]:
-    """At most POINTS places of `count`, the last among them."""
+    """At most POINTS of the numbers below `count`, evenly spread, the last one among them."""
     return sorted({round(k * (count - 1) / (POINTS - 1)) for k in range(POINTS if count else 0)})
 
 

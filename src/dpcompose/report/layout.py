@@ -94,7 +94,7 @@ class Page:
 
 
 def _datum(cell: str) -> str:
-    """A cell without blanks around it and without commas between thousands."""
+    """The text of a cell as data: without blanks around it, and without commas between thousands."""
     return (
         cell.strip().replace(",", "")
         if re.fullmatch(r"\s*\d{1,3}(,\d{3})+(\.\d+)?\s*", cell)

@@ -263,7 +263,8 @@ def price_page(
     fits: bool,
     percent: Epsilons = None,
 ) -> Page:
-    """The price of a charge in a scope, and what is left there; in percent of a budget of several theorems."""
+    """The price of a charge in a scope and what is left there; in percent where the budget applies several theorems at
+    once."""
     facts = _asked_and_left("would ask", cost, left, percent)
     if epsilon is not None and (fits or epsilon[0] > epsilon[1]):
         costs, rest = trimmed(above(epsilon[0], 4)), trimmed(below(epsilon[1], 4))
@@ -285,7 +286,7 @@ def _asked_and_left(
 def receipt_page(
     receipt: Receipt, *, left: Amounts | None = None, percent: Epsilons = None
 ) -> Page:
-    """A charge that was granted; in percent of a budget of several theorems."""
+    """A charge that was granted; in percent where the budget applies several theorems at once."""
     facts = _asked_and_left("charged", receipt.cost, left, percent)
     facts += [("key", receipt.key), ("receipt", receipt.hash)]
     headline = f"Granted: entry {receipt.sequence} of {receipt.root}, charged to {receipt.scope}"
@@ -294,7 +295,7 @@ def receipt_page(
 
 
 def receipt_document(receipt: Receipt, *, left: Amounts) -> dict[str, Any]:
-    """The same for programs; `receipt` is the text that redeems it."""
+    """A granted charge as a document for programs; `receipt` is the text that redeems it."""
     granted = {"granted": True} | members(receipt, "scope sequence key cost")
     return granted | {"left": left.texts(), "receipt": receipt.to_json()}
 
@@ -314,7 +315,7 @@ def verification_page(result: Verification, *, where: str = "The ledger") -> Pag
 
 
 def exposure_page(result: Exposure) -> Page:
-    """The page with both numbers."""
+    """What a person who is in several scopes is promised, and what was spent of it, as a page."""
     titles = "", ">epsilon at most", ">but with probability", "regime", "~holds"
     rows: list[tuple[str, ...]] = []
     for name, each in (("promised", result.promised), ("spent", result.spent)):
@@ -338,7 +339,7 @@ def exposure_page(result: Exposure) -> Page:
 
 
 def exposure_document(result: Exposure) -> dict[str, Any]:
-    """The same for programs."""
+    """What a person who is in several scopes is promised, and what was spent of it, as a document for programs."""
     window = {"window": result.window or None}
     return (
         members(result, "paths delta adjacency")
@@ -355,7 +356,7 @@ def listed(amounts: Mapping[str, Amount], shown: Callable[[Amount], str]) -> str
 def advice_document(
     result: Sequence[FilterAdvice], names: Sequence[str], target: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The advice, for a machine."""
+    """The advice on filters as a document for programs."""
     rows = [
         {
             "filter": each.kind,
