@@ -1,7 +1,7 @@
 # `make demo` and `make test` prepare what they need in .venv by themselves: Python 3.11 or later and a package index do.
 PYTHON ?= python3
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
-PYTEST := -m pytest -q -n 2 --dist worksteal
+PYTEST := -m pytest -q -n 3 --dist worksteal
 MARKS := not slow and not server and not statistical
 
 .PHONY: help demo demo-engines check test test-interop notebook lint site test-site test-browser wheel-test oldest coverage campaign benchmark clean

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice, product
 from operator import add, le
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 from dpcompose import check
 from dpcompose.adaptive import menu_search, pricing
@@ -29,7 +29,7 @@ from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
 from dpcompose.adaptive.menu_search import MOST_COUNT, MOST_LISTED
 from dpcompose.adaptive.worst_case import FINE, WorstCase, rounds, worst_case
-from dpcompose.composition import Composable, Composition, compose, gathered
+from dpcompose.composition import Composable, Composition, Options, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.loss import TwoPointLoss
@@ -157,7 +157,8 @@ class MenuFilter(Filter):
                 ):  # too much work: what is fixed for free orientations holds
                     case = worst_case(members, adjacency, most, at)
                     (found,) = menu_search.alone(case, at, menu_search.Allowance(MOST_ALONE_WORK))
-            found = found or _fixed(members[0], adjacency, most, at)
+            free = Orientation.FREE
+            found = found or _fixed(members[0], most, at, adjacency=adjacency, orientation=free)
             if found < granted[0]:
                 return cls(members, budget=budget, **common)
             _require_some(members, [found], epsilon, delta)
@@ -213,7 +214,8 @@ class MenuFilter(Filter):
         (member,), (most, at) = _menu([mechanism], adjacency), target(epsilon, delta)
         part = exact(probability("delta", delta)) / 20
         budget, left = Budget(epsilon, part), (at - rounded_up(part)) * (1 - 1e-12)
-        found = _fixed(member, adjacency, most, left, Orientation.SAME)
+        options: dict[str, Any] = {"adjacency": adjacency, "orientation": Orientation.SAME}
+        found = _fixed(member, most, left, **options)
         _require_some([member], [found], epsilon, delta)
         common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
         return cls(
@@ -448,26 +450,44 @@ def _delta_of(
     return fixed.delta(epsilon=epsilon, adjacency=adjacency, orientation=orientation).upper
 
 
+_MOST_ASKED = 36
+"""Questions for epsilon until the answer is settled; a third of them by a power of the number, the others halve."""
+
+
 def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
     losses = gathered(member.parts, adjacency)
     return all(pair.symmetric for pair, _ in losses.pairs)
 
 
-def _fixed(
-    member: Composition,
-    adjacency: Adjacency,
-    epsilon: float,
-    delta: float,
-    orientation: Orientation = Orientation.FREE,
-) -> int:
-    """How many fit if they are fixed in advance, at most 10^6."""
+def _fixed(member: Composition, epsilon: float, delta: float, **options: Unpack[Options]) -> int:
+    """How many fit if they are fixed in advance, at most 10^6.
+
+    It is found by epsilon at `delta`, which grows like a power of the number, and settled by delta at `epsilon`, which is
+    slow where it is far below `delta`.
+    """
 
     def within(times: float) -> bool:
-        return _delta_of(member, int(times), adjacency, epsilon, orientation) <= delta
+        return (member * int(times)).delta(epsilon=epsilon, **options).upper <= delta
 
-    low, high = 0, 1
-    while low < high and within(high):
-        low, high = high, min(2 * high, MOST_COUNT)
+    low, high, guess, power, known = 0, MOST_COUNT + 1, 1, 0.5, (0.0, 0.0)
+    for asked in range(_MOST_ASKED):
+        if high - low == 1:
+            break
+        spent = (member * guess).epsilon(delta=delta, **options).upper
+        low, high = (guess, high) if spent <= epsilon else (low, guess)
+        target = math.sqrt(max(low, 1) * high)
+        if 0 < spent < math.inf and asked < _MOST_ASKED // 3:
+            place = math.log(guess), math.log(spent)
+            if place[0] != known[0] and known[1]:
+                power = (place[1] - known[1]) / (place[0] - known[0])
+                power = min(max(power, 0.3), 1.5)
+            known, target = place, guess * (epsilon / spent) ** (1 / power)
+        guess = int(min(max(target, low + 1), high - 1))
+    high = low + 1
+    while low and not within(low):
+        low, high = low - max(low // 1000, 1), low
+    while high <= MOST_COUNT and within(high):
+        low, high = high, min(high + max(high // 1000, 1), MOST_COUNT + 1)
     return int(largest(within, low=low, high=high, middle=lambda low, high: (low + high) // 2))
 
 
