@@ -222,7 +222,8 @@ def _charged(
 def _in_words(
     refusal: OverdrawnError, ledger: Ledger, path: str, cost: list[str] | None
 ) -> OverdrawnError:
-    """The refusal of a bare cost in the words of the scope that was named; that of a plan has them already."""
+    """The refusal of a charge, with its amounts as the budget of the scope states them: those of a plan are so already,
+    those of --cost are put so here."""
     if not cost:
         return refusal
     from dpcompose.account import refusal_in_words

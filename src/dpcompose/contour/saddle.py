@@ -206,9 +206,8 @@ def excess_of_mass(order: Reals, at: Cumulants, log_mass: Reals | float) -> Real
 
 
 def _rho(transform: Transform) -> float:
-    """Return the rho of a Gaussian with about the same cumulant generating function K at 1; 1 if
-    that cannot be used.
-    """
+    """Return the rho of a Gaussian whose cumulant generating function K is about this one's at 1; 1 if K(1) is 0,
+    infinite or unknown."""
     scale = transform.scale
     return scale / 2 if 1e-300 < scale < math.inf else 1.0
 

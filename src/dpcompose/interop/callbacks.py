@@ -45,7 +45,8 @@ class _Guarded:
             self.guard.begin(**self.kind)
 
     def ends(self, processes: int) -> bool:
-        """Whether no further step fits, which ends the training of a single process."""
+        """Whether no further step fits and training in one process should stop; several processes end by the refusal of
+        a step."""
         return processes == 1 and not self.guard.steps_left(**self.kind)
 
 

@@ -39,7 +39,8 @@ _CERTIFICATE = Certificate("closed form, by advanced joint convexity")
 
 @dataclass(frozen=True)
 class FixedSizeSampleLoss(AtomizedLoss):
-    """The same in both orders: by itself its profile is h; composed it is atoms above h.
+    """The loss of Gaussian noise on a batch of fixed size, the same when the record is removed and when it is added.
+    One step has the profile h in closed form; in a composition atoms stand for it, whose profile is above h.
 
     Args:
         noise: sigma over the largest norm of a record, > 0.

@@ -34,8 +34,8 @@ _LARGEST_RISE = 700.0
 
 
 class Tilt(NamedTuple):
-    """The likelihood ratio r of a mixture against N(0, 1) at real points x, shape (m, n); the shares of its terms have
-    shape (m, terms, n)."""
+    """The likelihood ratio r of a mixture against N(0, 1) at real points x, shape (m, n), and the share of each of the
+    mixture's terms in it, shape (m, terms, n)."""
 
     log: Reals
     excess: Reals

@@ -339,8 +339,8 @@ def _sensitivity_squared(strategy: Strategy, participation: Participation) -> Bo
 
 
 def _attained(columns: Reals) -> float:
-    """Return a lower bound on the squared norm of the columns added with the best signs, found by
-    local search.
+    """Return a lower bound, found by local search, on the largest squared norm of the sum of the columns over all choices
+    of their signs.
     """
     gram = columns.T @ columns
     units = 0 if _exact(columns, columns.shape[1]) else sum(columns.shape) + 8

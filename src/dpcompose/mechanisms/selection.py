@@ -222,8 +222,8 @@ class NoisyMax(ContinuousNoise):
         self._checked(noise=self.noise, monotone=self.monotone)
 
     def _apart(self, adjacency: Adjacency) -> float:
-        """Return the largest change of the difference of two scores; for monotone scores a replaced
-        record moves each by one sensitivity.
+        """Return the largest change of the difference of two scores. If scores only rise with a record, it is one
+        sensitivity where a record is added or removed, and two where it is replaced; else always two.
         """
         reach = self.sensitivity_under(adjacency)
         if not self.monotone:

@@ -248,7 +248,7 @@ class Plan:
         numbers = [each for each in candidates if kind.key(each).response]
         if parameter not in numbers:
             raise DomainError(
-                "key", key, f"a number of a {entry.kind}: {choices(parameter, numbers)}"
+                "key", key, f"the name of a number of a {entry.kind}: {choices(parameter, numbers)}"
             )
         return entry, parameter
 

@@ -94,7 +94,7 @@ def card_html(subject: Any, /) -> str:
 
 
 def _maker(subject: Any, form: str) -> Any:
-    """The function that makes a page, a document or pictures of such results, None if there is none."""
+    """The function that makes a page, a document or pictures of results of a class; None if there is none."""
     items = cast("list[Any]", subject) if isinstance(subject, (list, tuple)) else []
     first, several = (items or [subject])[0], bool(items)
     names = [f"[{each.__name__}]" if several else each.__name__ for each in type(first).__mro__]
