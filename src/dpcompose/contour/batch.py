@@ -135,14 +135,14 @@ class ContourRows(ArrayRows):
         """Return lower and upper bounds on the hockey-stick divergence g(x), shape (m, 1) each; NaN
         where there is no bound.
         """
-        value, around = self._near(x, self._errors(np.abs(x)))
+        value, around = self._value(x, self._errors(np.abs(x)))
         return value - around - self._aliases(x), value + around
 
     def upper(self, x: Reals) -> Reals:
         """Return the upper one of `ends` alone."""
-        return np.add(*self._near(x, self._errors(np.abs(x))))
+        return np.add(*self._value(x, self._errors(np.abs(x))))
 
-    def _near(self, x: Reals, errors: Reals) -> tuple[Reals, Reals]:
+    def _value(self, x: Reals, errors: Reals) -> tuple[Reals, Reals]:
         """Return the sum over the nodes at x and its error, but for aliases, which only add to it.
 
         Args:
@@ -214,8 +214,8 @@ class ContourRows(ArrayRows):
         for offset in _OFFSETS:
             middle, away, some = x[left], offset * width[left], mass[left]
             right, low = middle + away, middle - away
-            above = np.add(*rows._near(right, errors[left]))
-            value, around = rows._near(low, errors[left])
+            above = np.add(*rows._value(right, errors[left]))
+            value, around = rows._value(low, errors[left])
             below = value - around - rows._aliases(low)
             upper[left] = np.where(above <= some, right, upper[left])
             lower[left] = np.where(below >= some, low, lower[left])
