@@ -15,17 +15,15 @@ from dpcompose.ledger.entry import Entry, Head, Record, now
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
-from dpcompose.ledger.store import closed
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import balance_row, scope_row
 from dpcompose.ledger.text import encode
 
 
 @dataclass
-class ListStore:
+class ListStore(Store):
     """Entries in lists, balances in a dictionary, one lock around both."""
 
-    url: str = "lists"
-    source: None = None
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     _entries: defaultdict[str, list[tuple[str, str]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -36,7 +34,9 @@ class ListStore:
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
     _facts: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
     _lock: RLock = field(default_factory=RLock)
-    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__("lists", None)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         with self.snapshot():
@@ -72,12 +72,8 @@ class ListStore:
     @contextmanager
     def snapshot(self) -> Generator[Any]:
         with self._lock:
-            if self._closed:
-                raise closed(self.url)
+            self._require_usable()
             yield self
-
-    def close(self) -> None:
-        self._closed = True
 
     def node(self, path: str) -> AccountNode | None:
         return self._nodes.get(path)

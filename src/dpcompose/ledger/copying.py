@@ -26,13 +26,14 @@ from dpcompose.ledger.sqlite_connection import (
     settle,
     sidecar,
 )
-from dpcompose.ledger.store import Row, Rows
 from dpcompose.ledger.tables import (
     NEW_BALANCE,
     NEW_ENTRY,
     NEW_FACT,
     NEW_SCOPE,
     LedgerTables,
+    Row,
+    Rows,
     balance_row,
     entry_row,
     migrate,

@@ -28,8 +28,8 @@ from dpcompose.ledger.sqlite_connection import (
     sidecar,
     transaction,
 )
-from dpcompose.ledger.store import Pool, Rows
-from dpcompose.ledger.tables import LATEST, VERSION, LedgerTables, require_known, version_of
+from dpcompose.ledger.store import Pool
+from dpcompose.ledger.tables import LATEST, VERSION, LedgerTables, Rows, require_known, version_of
 from dpcompose.ledger.verification import verify
 
 SECTOR = 512

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
@@ -34,6 +34,7 @@ from dpcompose.ledger.scope import (
     root_of,
 )
 from dpcompose.ledger.sqlite_connection import is_of_database
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
@@ -44,35 +45,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that a terminal would obey when it shows the name, and halves of pairs, which no file has."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
-
-
-class Store(Protocol):
-    """The storage of a ledger."""
-
-    @property
-    def url(self) -> str:
-        """Its name for messages."""
-        ...
-
-    @property
-    def source(self) -> str | None:
-        """The URL that opens it, with its password; None where no other process can."""
-        ...
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Decide requests below one top-level scope, in their order; what is returned is durable.
-
-        The outcome of each is its decision, or what the rules raise. Raises StoreError.
-        """
-        ...
-
-    def snapshot(self) -> AbstractContextManager[LedgerTables]:
-        """Read everything at one moment."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files and connections; asked after this, it raises StoreError."""
-        ...
 
 
 def open_store(url: str, *, create: bool, restored: bool = False, read_only: bool = False) -> Store:

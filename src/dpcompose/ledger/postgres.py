@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from dpcompose.errors import DomainError, StoreError
 from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.rules import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Pool, Row, Rows, closed, read_only, require_process
+from dpcompose.ledger.store import Pool, Store
 from dpcompose.ledger.tables import (
     LATEST,
     STEPS,
@@ -29,6 +28,8 @@ from dpcompose.ledger.tables import (
     Cache,
     Cached,
     LedgerTables,
+    Row,
+    Rows,
     migrate,
     no_ledger,
     require_known,
@@ -379,7 +380,7 @@ _LOCK = (
 )
 
 
-class PostgresReader:
+class PostgresReader(Store):
     """A ledger in a PostgreSQL database that is opened for reading: a standby will do, or a user who may only select.
 
     Args:
@@ -392,9 +393,7 @@ class PostgresReader:
 
     def __init__(self, url: str, *, reading: bool = True) -> None:
         self._pool = pool_of(url, reading=reading)
-        self.url, self.source = self._pool.url, url
-        self._process = os.getpid()
-        self._closed = False
+        super().__init__(self._pool.url, url)
         try:
             with transaction(
                 self._pool, confirmed=False
@@ -409,9 +408,6 @@ class PostgresReader:
         """Look for the ledger."""
         require_readable(version_of(rows, url=self.url), url=self.url)
 
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        raise read_only(self.url)
-
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
         self._require_usable()
@@ -420,14 +416,9 @@ class PostgresReader:
             yield LedgerTables(rows, inspect=differences)
 
     def close(self) -> None:
-        self._closed = True
-        if os.getpid() == self._process:
+        super().close()
+        if self._is_own_process:
             self._pool.close()
-
-    def _require_usable(self) -> None:
-        if self._closed:
-            raise closed(self.url)
-        require_process(self.url, self._process)
 
 
 class PostgresStore(PostgresReader):

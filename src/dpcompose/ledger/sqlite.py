@@ -31,7 +31,6 @@ from dpcompose.ledger.sqlite_connection import (
     FrozenConnection,
     SQLiteRows,
     are_in_place,
-    cause_of,
     connect,
     failures,
     identity,
@@ -44,10 +43,9 @@ from dpcompose.ledger.sqlite_connection import (
     require_place,
     settle,
     sidecar,
-    sqlite_failure,
     transaction,
 )
-from dpcompose.ledger.store import closed, read_only, require_process
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import (
     LATEST,
     STEPS,
@@ -74,7 +72,7 @@ def copy_before(path: Path, version: int) -> None:
         part.replace(copy)
 
 
-class SQLiteStore:
+class SQLiteStore(Store):
     """A ledger in one file, in WAL mode with `synchronous=FULL`: what is acknowledged is on disk.
 
     Args:
@@ -88,10 +86,8 @@ class SQLiteStore:
     _checks: type[CheckedFile] = CheckedFile
 
     def __init__(self, path: Path, *, create: bool, restored: bool = False) -> None:
-        self.url = self.source = str(path)
-        self._process = os.getpid()
-        self._broken: StoreError | None = None
-        with self._failures(_Progress()), ExitStack() as opened:
+        super().__init__(str(path), str(path))
+        with self._failures(), ExitStack() as opened:
             named, path = Path(os.path.abspath(path)), path.resolve()  # SQLite follows links too
             require_place(path, create=create)
             self._file_lock = FileLock(sidecar(path, "-turn"))
@@ -156,18 +152,17 @@ class SQLiteStore:
         ).fetchall()  # the mark is in the file, whatever befalls the log
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        require_process(self.url, self._process)
+        self._require_usable()
         return self._group_commit.submit(requests)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide the requests one after the other and commit their changes together."""
-        progress = _Progress()
-        with self._writing, self._failures(progress):
+        with self._writing, self._failures():
             self._require_in_place()
             with self._file_lock:
-                return self._committed(requests, progress)
+                return self._committed(requests)
 
-    def _committed(self, requests: Sequence[Request], progress: _Progress) -> list[Outcome]:
+    def _committed(self, requests: Sequence[Request]) -> list[Outcome]:
         try:
             if (
                 self._writer.in_transaction
@@ -180,9 +175,9 @@ class SQLiteStore:
                 self._stored.write(batch)
                 for root in batch.ends:
                     self._record.reserve(root)
-                progress.committing = True
-                self._writer.execute("COMMIT")
-                self._acknowledge(batch.ends)
+                with self._failures(committing=True):
+                    self._writer.execute("COMMIT")
+                    self._acknowledge(batch.ends)
             return outcomes
         finally:
             if self._writer.in_transaction:
@@ -203,8 +198,7 @@ class SQLiteStore:
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
-        with self._failures(_Progress()):
-            require_process(self.url, self._process)
+        with self._failures():
             self._require_in_place()
             with transaction(self._pool) as rows:
                 (version,) = rows.row(LATEST) or (0,)
@@ -212,18 +206,17 @@ class SQLiteStore:
                 yield LedgerTables(rows, inspect=self._file.damage)
 
     def close(self) -> None:
-        if os.getpid() == self._process:
+        if self._is_own_process:
             with self._writing:
-                self._broken = closed(self.url)
+                super().close()
                 self._opened.close()
 
     def _require_in_place(self) -> None:
         """Raise StoreError unless this is the file, and nothing is broken."""
-        if self._broken is None and not are_in_place(self._files):
+        if self._stopped is None and not are_in_place(self._files):
             # Where another thread closed the ledger meanwhile, the files went with it, and it says so.
-            self._broken = self._broken or self._misplaced(uncertain=False)
-        if self._broken is not None:
-            raise self._broken
+            self._stopped = self._stopped or self._misplaced(uncertain=False)
+        self._require_usable()
 
     def _misplaced(self, *, uncertain: bool) -> StoreError:
         what = (
@@ -234,33 +227,25 @@ class SQLiteStore:
         )
 
     @contextmanager
-    def _failures(self, progress: _Progress) -> Generator[None]:
+    def _failures(self, *, committing: bool = False) -> Generator[None]:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
-            yield
+            with failures(self.url, committing=committing):
+                yield
         except LossError as error:
-            self._broken = self._file.lost(f"what was acknowledged is missing: {error}")
-            raise self._broken from None
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            cause = cause_of(error)
-            found = sqlite_failure(self.url, cause, uncertain=progress.committing)
-            if is_lasting(cause):
-                self._broken = found
-            raise found from error
-
-
-@dataclass
-class _Progress:
-    """How far a transaction came: an error while it commits leaves open whether it did."""
-
-    committing: bool = False
+            self._stopped = self._file.lost(f"what was acknowledged is missing: {error}")
+            raise self._stopped from None
+        except StoreError as error:
+            if is_lasting(error):
+                self._stopped = error
+            raise
 
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.EACCES, errno.EPERM)
 """What a file system says that has nothing to sync, or of a folder that may not be read."""
 
 
-class SQLiteReader:
+class SQLiteReader(Store):
     """A ledger in one file that is opened for reading: nothing is written, and no file is made.
 
     Args:
@@ -270,9 +255,10 @@ class SQLiteReader:
         StoreError: The file cannot be read, or lacks what was acknowledged.
     """
 
+    is_forkable = True
+
     def __init__(self, path: Path) -> None:
-        self.url = self.source = str(path)
-        self._closed = False
+        super().__init__(str(path), str(path))
         with failures(self.url):
             named, path = Path(os.path.abspath(path)), path.resolve()
             require_place(path, create=False, writing=False)
@@ -285,13 +271,9 @@ class SQLiteReader:
             self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
             require_readable(self._file.state()[1], url=self.url)
 
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        raise read_only(self.url)
-
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
-        if self._closed:
-            raise closed(self.url)
+        self._require_usable()
         with failures(self.url):
             if not are_in_place(self._names):
                 raise StoreError(
@@ -308,7 +290,7 @@ class SQLiteReader:
                     )
 
     def close(self) -> None:
-        self._closed = True
+        super().close()
         self._file.pool.close()
 
 
@@ -336,15 +318,16 @@ class _MemoryTables(LedgerTables):
         self.keys.update(record.key for record in batch.records)
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A SQLite database in memory, with one connection and one lock around it.
 
     Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
     """
 
-    url, source = "memory:", None
+    is_forkable = True
 
     def __init__(self) -> None:
+        super().__init__("memory:", None)
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
@@ -352,7 +335,6 @@ class MemoryStore:
         migrate(self._tables.rows, url=self.url)
         self._batch = Batch(self._tables)
         self._lock = RLock()
-        self._stopped: StoreError | None = None
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         with self._lock:
@@ -384,11 +366,7 @@ class MemoryStore:
         finally:
             self._connection.rollback()
 
-    def _require_usable(self) -> None:
-        if self._stopped is not None:
-            raise self._stopped
-
     def close(self) -> None:
         with self._lock:
-            self._stopped = closed(self.url)
+            super().close()
             self._connection.close()

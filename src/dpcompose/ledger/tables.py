@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
 from dpcompose.ledger.amount import Amounts, units_of, units_text
@@ -15,8 +15,37 @@ from dpcompose.ledger.entry import Entry, Head, Record
 from dpcompose.ledger.front import Front, Vector
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
-from dpcompose.ledger.store import Row, Rows
 from dpcompose.ledger.text import encode
+
+Row = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """A connection to a database of any kind, inside a transaction. Statements have ? for their values."""
+
+    by_letter: ClassVar[str]
+    """The words after a column that have texts compared letter by letter, as indexes of scopes do."""
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row."""
+        ...
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows; none of a statement that has no rows."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        """Execute the statement once for each row of values; how many rows of the database it wrote."""
+        ...
+
+    def tables(self) -> set[str]:
+        """The names of all tables."""
+        ...
+
+    def broken(self) -> Iterator[str]:
+        """Pages and indexes that the database itself finds broken; it reads all of them."""
+        ...
+
 
 _COLUMNS: Mapping[str, tuple[int, str]] = {
     "migration": (1, "number INTEGER, name TEXT"),
