@@ -5,15 +5,15 @@ from .scope import Balance as Balance, Kind as Kind, Scope as Scope
 from .verification import Anchor as Anchor, Verification as Verification
 
 if True:
-    from .checkpoint import (
+    from .copying import backup as backup, restore as restore
+    from .entry import now as now
+    from .evidence import (
         Checkpoint as Checkpoint,
+        Evidence as Evidence,
         SigningKey as SigningKey,
         State as State,
         VerifierKey as VerifierKey,
     )
-    from .copying import backup as backup, restore as restore
-    from .entry import now as now
-    from .evidence import Evidence as Evidence
     from .people import PEOPLE as PEOPLE, Token as Token
     from .policies import (
         ApprovalRequest as ApprovalRequest,

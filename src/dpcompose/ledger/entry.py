@@ -81,13 +81,16 @@ class Entry(Card):
             "time": f'"{time}"',
             "version": str(VERSION),
         }
-        body = "{" + ",".join([f'"{name}":{texts[name]}' for name in sorted(texts)]) + "}"
+        return cls.of("{" + ",".join([f'"{name}":{texts[name]}' for name in sorted(texts)]) + "}")
+
+    @classmethod
+    def of(cls, body: str) -> Entry:
+        """The entry of a body, with its hash."""
         return cls(body, sha256(body.encode()).hexdigest())
 
     def in_form(self, version: int) -> Entry:
         """The same entry as it was written in an earlier form: only the number differs."""
-        body = f"{self.body.removesuffix(f'{VERSION}}}')}{version}}}"
-        return Entry(body, sha256(body.encode()).hexdigest())
+        return Entry.of(f"{self.body.removesuffix(f'{VERSION}}}')}{version}}}")
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
 from dpcompose.ledger.amount import Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Receipt, now
+from dpcompose.ledger.evidence import VerifierKey, key_path
 from dpcompose.ledger.policies import Left, Tree
 from dpcompose.ledger.requests import (
     Charge,
@@ -409,6 +410,27 @@ class Ledger(Listed):
     def close_scope(self, path: str, *, actor: str, key: str) -> None:
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
         self._decided(Closing(scope_path(path), check.line("actor", actor), check.line("key", key)))
+
+    def announce_key(self, root: str, key: VerifierKey, *, actor: str) -> str:
+        """Record in the log of `root` that a key signs its checkpoints; returns the path of the scope that records it.
+
+        Who trusts a checkpoint that an earlier key signed after this entry reads the new key from the log. Anybody who
+        can write to the ledger can write this entry, so it publishes a key and does not make it trusted.
+
+        Raises:
+            LedgerError: See `scope`.
+        """
+        path, note = key_path(root, key), {"checkpoint_key": key.text}
+        return self.scope(path, description={"note": note}, actor=actor).path
+
+    def revoke_key(self, root: str, key: VerifierKey, *, actor: str) -> None:
+        """Record in the log of `root` that a key signs no more: `verify` refuses its checkpoints of later entries.
+
+        Raises:
+            UnknownScopeError: The key was never announced there.
+        """
+        path = key_path(root, key)
+        self.close_scope(path, actor=actor, key=f"close {path}")
 
     def state(self, statement: Statement) -> None:
         """Record a statement about people or policies: an entry that changes no balance.

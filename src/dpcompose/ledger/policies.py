@@ -89,7 +89,7 @@ class Reservation(Fact):
         cost: Amounts
 
         def changes(self, view: View, time: str) -> Facts:
-            tree = Tree(view, root_of(self.path), time)
+            tree = Tree(view, self.root, time)
             if tree.reservation(self.reservation) is not None:  # of an earlier version
                 return {}
             own = [each for each in tree.reservations.values() if each.actor == self.actor]
@@ -114,7 +114,7 @@ class Reservation(Fact):
         reservation: str
 
         def changes(self, view: View, time: str) -> Facts:
-            own = Tree(view, root_of(self.path), time).reservations.get(self.reservation)
+            own = Tree(view, self.root, time).reservations.get(self.reservation)
             return {} if own is None else _ended({self.reservation: own.text})
 
 
@@ -200,7 +200,7 @@ class Quota(Fact):
         keeper: str
 
         def changes(self, view: View, time: str) -> Facts:
-            root = root_of(self.path)
+            root = self.root
             new = Quota(self.path, self.person, self.period, self.caps, self.keeper)
             _require_not_above(self.keeper, Quota.of(view, root, new.name))
             if self.caps:
@@ -231,7 +231,7 @@ class Threshold(Fact):
         keeper: str
 
         def changes(self, view: View, time: str) -> Facts:
-            _require_not_above(self.keeper, Threshold.of(view, root_of(self.path), self.path))
+            _require_not_above(self.keeper, Threshold.of(view, self.root, self.path))
             new = Threshold(self.amounts, self.keeper).text if self.amounts else None
             return {(Threshold.kind, self.path): new}
 
@@ -289,7 +289,7 @@ class ApprovalRequest(Fact):
         reason: str
 
         def changes(self, view: View, time: str) -> Facts:
-            requests = ApprovalRequest.all(view, root_of(self.path))
+            requests = ApprovalRequest.all(view, self.root)
             if self.request in requests:  # of an earlier version
                 return {}
             own = [each for each in requests.values() if each.actor == self.actor]
@@ -313,7 +313,7 @@ class ApprovalRequest(Fact):
         decision: str
 
         def changes(self, view: View, time: str) -> Facts:
-            request = ApprovalRequest.of(view, root_of(self.path), self.request)
+            request = ApprovalRequest.of(view, self.root, self.request)
             decisions = ApprovalRequest.APPROVED, ApprovalRequest.DECLINED
             if request is None or request.scope != self.path or self.decision not in decisions:
                 raise ApprovalError(self.path, "there is no such request in this scope")

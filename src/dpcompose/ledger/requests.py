@@ -25,7 +25,7 @@ from dpcompose.errors import (
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Head, Receipt
 from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
-from dpcompose.ledger.rules import Facts, RequestDecision, View, content_of, decided_before
+from dpcompose.ledger.rules import Facts, Request, RequestDecision, View
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -93,7 +93,7 @@ MOST_SLOTS = 10**12
 
 
 @dataclass(frozen=True)
-class Opening:
+class Opening(Request):
     """Open the scope `path`; the scope above it must be open.
 
     Args:
@@ -115,7 +115,6 @@ class Opening:
     description: str
     actor: str
     key: str | None
-    redeems = None
 
     @classmethod
     def of(
@@ -170,8 +169,8 @@ class Opening:
             )
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = self._content()
-        earlier = decided_before(view, self, content)
+        content = self._own_content()
+        earlier = self.decided_before(view, content)
         if earlier is not None and earlier.kind == Entry.REFUSED:
             return repeated(earlier)
         existing = view.node(self.path)
@@ -185,7 +184,7 @@ class Opening:
             set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
         )
         own = set[str]() if self.kind is Kind.SLOTS else set(caps)
-        head = view.head(root_of(self.path))
+        head = view.head(self.root)
         scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
         _require_renewal(scope, [each.scope for each in chain])
         node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0)).at(time)
@@ -195,7 +194,7 @@ class Opening:
             return refused(head, content, refusal, time=time)
         if self.cost:
             above = self.path.rpartition("/")[0]
-            evaluate(Tree(view, root_of(self.path), time), Use(above, self.actor, self.cost.units))
+            evaluate(Tree(view, self.root, time), Use(above, self.actor, self.cost.units))
         entry = Entry.after(head, Entry.OPENED, content, time=time)
         facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
         return RequestDecision(entry, nodes, scope=scope, facts=facts)
@@ -236,12 +235,12 @@ class Opening:
             raise ScopeExistsError(self.path)
         return RequestDecision(scope=scope)
 
-    def _content(self) -> dict[str, str]:
+    def _own_content(self) -> dict[str, str]:
         caps = None if self.caps is None else self.caps.texts()
         slots = {} if self.slots is None else {"slots": self.slots}
         cost = {"cost": self.cost.text} if self.kind is Kind.SLOTS else {}
         definition = encode({"kind": str(self.kind), "caps": caps, **slots})
-        return content_of(self, definition=definition, description=self.description, **cost)
+        return self.content(definition=definition, description=self.description, **cost)
 
 
 def _renewing(
@@ -290,7 +289,7 @@ def _often(renewal: Renewal | None) -> str:
 
 
 @dataclass(frozen=True)
-class Charge:
+class Charge(Request):
     """Charge `path` with `cost`.
 
     Args:
@@ -311,7 +310,6 @@ class Charge:
     key: str
     priced: tuple[Scope, ...] = ()
     attempt: str | None = None
-    redeems = None
 
     @classmethod
     def of(
@@ -352,8 +350,8 @@ class Charge:
         return EnforcedCharge(**vars(self), charge=charge, **policies)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = content_of(self, cost=self.cost.text, description=self.description)
-        earlier = decided_before(view, self, content)
+        content = self.content(cost=self.cost.text, description=self.description)
+        earlier = self.decided_before(view, content)
         if earlier is not None:
             return self._redeemed(repeated(earlier))
         chain = chain_of(view, self.path, time=time)
@@ -364,7 +362,7 @@ class Charge:
             if node.scope is not scope and node.scope != scope:
                 raise ScopeExistsError(node.scope.path)
         chain[-1].require_currencies(self.cost.units)
-        head = view.head(root_of(self.path))
+        head = view.head(self.root)
         try:
             scheduled = chain[-1].scope.schedule is not None
             mechanism = json.loads(self.description).get("mechanism") if scheduled else None
@@ -437,7 +435,7 @@ class EnforcedCharge(Charge):
     may_record: Callable[[str, str], bool] = field(kw_only=True, compare=False)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        root = root_of(self.path)
+        root = self.root
         earlier = view.keyed(root, self.key)
         if earlier is None:
             named = self.key, self.charge, self.reservation
@@ -470,7 +468,7 @@ class EnforcedCharge(Charge):
 
 
 @dataclass(frozen=True)
-class Redemption:
+class Redemption(Request):
     """Redeem `receipt`; a second time is refused, unless it is the same attempt, asked again.
 
     Args:
@@ -485,13 +483,8 @@ class Redemption:
     attempt: str | None = None
     key = None
 
-    @property
-    def path(self) -> str:
-        return self.receipt.scope
-
-    @property
-    def redeems(self) -> int:
-        return self.receipt.sequence
+    def __post_init__(self) -> None:
+        vars(self).update(path=self.receipt.scope, redeems=self.receipt.sequence)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         receipt = self.receipt
@@ -507,7 +500,7 @@ class Redemption:
                 "somebody else charged it. Who charged may redeem it",
             )
         own = {} if self.attempt is None else {"attempt": encode(self.attempt)}
-        content = content_of(self, redeems=str(entry.sequence), **own)
+        content = self.content(redeems=str(entry.sequence), **own)
         earlier = view.redemption(receipt.root, receipt.sequence)
         if earlier is not None and self.attempt is not None and earlier.holds(content):
             return RequestDecision()
@@ -534,18 +527,17 @@ def attempt_of(nonce: str | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class Closing:
+class Closing(Request):
     """Close the scope `path`, for good; what was spent in it stays spent."""
 
     path: str
     actor: str
     key: str
-    redeems = None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = content_of(self)
-        if decided_before(view, self, content) is not None:
+        content = self.content()
+        if self.decided_before(view, content) is not None:
             return RequestDecision()
         node = chain_of(view, self.path, time=time)[-1]
-        entry = Entry.after(view.head(root_of(self.path)), Entry.CLOSED, content, time=time)
+        entry = Entry.after(view.head(self.root), Entry.CLOSED, content, time=time)
         return RequestDecision(entry, (replace(node, closed=True),))

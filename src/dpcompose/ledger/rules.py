@@ -82,53 +82,44 @@ Outcome = RequestDecision | DPComposeError
 """A decision, or what the rules raise where there is none."""
 
 
-class Request(Protocol):
+class Request:
     """A request to the ledger: checked by itself, not yet against what is stored."""
 
-    @property
-    def path(self) -> str:
-        """The scope it is about."""
-        ...
+    path: str
+    """The scope it is about."""
+    actor: str
+    """Who asks."""
+    key: Any
+    """Its idempotency key, a text; None where it has none."""
+    redeems: int | None = None
+    """The charge that it redeems."""
 
     @property
-    def actor(self) -> str:
-        """Who asks."""
-        ...
-
-    @property
-    def key(self) -> str | None:
-        """Its idempotency key."""
-        ...
-
-    @property
-    def redeems(self) -> int | None:
-        """The charge that it redeems."""
-        ...
+    def root(self) -> str:
+        """The top-level scope in whose chain it is decided."""
+        return root_of(self.path)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         """Decide it; raise LedgerError where it must leave no trace."""
-        ...
+        raise NotImplementedError
 
+    def content(self, **own: str) -> dict[str, str]:
+        """The content of its entry, as JSON by name: the part that all have, and its own."""
+        named = {"actor": _quoted(self.actor), "scope": _quoted(self.path)}
+        return named | ({} if self.key is None else {"key": encode(self.key)}) | own
 
-def content_of(request: Request, **own: str) -> dict[str, str]:
-    """The content of the entry of a request, as JSON by name: the part that all have, and its own."""
-    named = {"actor": _quoted(request.actor), "scope": _quoted(request.path)}
-    return named | ({} if request.key is None else {"key": encode(request.key)}) | own
+    def decided_before(self, view: View, content: Mapping[str, str]) -> Entry | None:
+        """The entry of an earlier request with the same key; KeyReusedError if that was another request."""
+        entry = None if self.key is None else view.keyed(self.root, self.key)
+        if entry is not None and not entry.holds(content):
+            raise KeyReusedError(entry.key or "", self.root)
+        return entry
 
 
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     """A text as JSON; the same people charge the same scopes again and again."""
     return encode(text)
-
-
-def decided_before(view: View, request: Request, content: Mapping[str, str]) -> Entry | None:
-    """The entry of an earlier request with the same key; KeyReusedError if that was another request."""
-    root = root_of(request.path)
-    entry = None if request.key is None else view.keyed(root, request.key)
-    if entry is not None and not entry.holds(content):
-        raise KeyReusedError(entry.key or "", root)
-    return entry
 
 
 def later(time: str, seconds: float) -> str:
@@ -180,7 +171,7 @@ def _read(kind: Any, text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(Request):
     """An entry that changes facts, and no balance; fields besides these are what it states.
 
     This one states nothing and is never an entry: it waits for a turn as a charge does.
@@ -194,7 +185,6 @@ class Statement:
     path: str
     actor: str
     key: str | None = field(default=None, kw_only=True)
-    redeems = None
     kind: ClassVar[str] = ""
     """The name that entries have for such a statement; a name once written stays."""
     kinds: ClassVar[dict[str, type[Statement]]] = {}
@@ -214,9 +204,9 @@ class Statement:
         common = {each.name for each in fields(Statement)}
         own = {name: value for name, value in vars(self).items() if name not in common}
         stated = encode({"kind": self.kind, **_plain(own)})
-        content = content_of(self, statement=stated)
-        head = view.head(root_of(self.path))
-        if decided_before(view, self, content) is not None:
+        content = self.content(statement=stated)
+        head = view.head(self.root)
+        if self.decided_before(view, content) is not None:
             return RequestDecision()
         if view.node(self.path) is None:
             raise UnknownScopeError(self.path)

@@ -14,16 +14,14 @@ from typing import Any, Self
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
 from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import Checkpoint, State, TiledTree, key_path
 from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.evidence import Checkpoint, State, TiledTree, key_path
 from dpcompose.ledger.merkle import (
     WIDTH,
     Frontier,
     Tile,
     complete_ranges,
-    inclusion_ranges,
     leaf_hash,
-    root_from_inclusion,
 )
 from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
 from dpcompose.ledger.rules import Facts, Request, Statement
@@ -69,14 +67,11 @@ class Base:
         Raises:
             DisagreementError: The stored one is not what was signed.
         """
-        root, size = self.checkpoint.root, self.checkpoint.size
-        path = self.tree.hashes(inclusion_ranges(sequence - 1, 0, size))
-        for record in self.snapshot.records(root, after=sequence - 1, limit=1):
-            leaf, is_next = leaf_hash(record.body), record.sequence == sequence
-            top = root_from_inclusion(leaf, sequence - 1, size, path)
-            if is_next and top == self.checkpoint.root_hash:
-                return Entry(record.body, sha256(record.body.encode()).hexdigest())
-        raise DisagreementError(f"rests on entry {sequence}, which is not the one that was signed")
+        found = self.tree.proven(sequence, self.checkpoint)
+        if found is None:
+            what = f"rests on entry {sequence}, which is not the one that was signed"
+            raise DisagreementError(what)
+        return Entry.of(found[0])
 
     def frontier(self, heads: Mapping[int, Head], signed: Mapping[int, set[bytes]]) -> Frontier:
         """The tree of the signed entries, which have these heads and roots.
