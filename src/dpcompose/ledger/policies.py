@@ -11,15 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dpcompose.errors import (
-    ApprovalError,
-    OverdrawnError,
-    QuotaError,
-    ReservationError,
-    ReservedError,
-    UnknownScopeError,
-    UnsupportedError,
-)
+from dpcompose import errors
 from dpcompose.ledger.amount import Amount, Amounts
 from dpcompose.ledger.people import skeleton
 from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
@@ -95,7 +87,7 @@ class Reservation(Fact):
             own = [each for each in tree.reservations.values() if each.actor == self.actor]
             if not len(own) < Reservation.MOST:
                 what = f"one person has at most {Reservation.MOST} at a time. Give one back"
-                raise ReservationError(what)
+                raise errors.ReservationError(what)
             cost, use = self.cost.units, Use(self.path, self.actor, self.cost.units)
             spend(tree.chain(self.path), cost)
             tree.hold()
@@ -129,7 +121,7 @@ def _require_not_above(subtree: str, old: Quota | Threshold | None) -> None:
     """Refuse a keeper of a smaller subtree who would change what the keeper of a larger one set."""
     if old is not None and not is_at_or_below(old.keeper, subtree):
         what = "a keeper of a larger subtree has set it"
-        raise UnsupportedError("changing this", what, "Ask that keeper")
+        raise errors.UnsupportedError("changing this", what, "Ask that keeper")
 
 
 @dataclass(frozen=True)
@@ -179,7 +171,7 @@ class Quota(Fact):
             left, wanted = max(cap - used[name], 0), cost.get(name, 0)
             if not wanted <= left:
                 amounts = {"requested": Amount(wanted), "left": Amount(left)}
-                raise QuotaError(self.scope, self.label(time), currency=name, **amounts)
+                raise errors.QuotaError(self.scope, self.label(time), currency=name, **amounts)
 
     def label(self, time: str) -> str:
         """The period that a time lies in."""
@@ -298,7 +290,7 @@ class ApprovalRequest(Fact):
                 what = (
                     f"{ApprovalRequest.MOST} of your requests are not decided yet. Wait for those"
                 )
-                raise ApprovalError(self.path, what)
+                raise errors.ApprovalError(self.path, what)
             until = later(time, ApprovalRequest.LASTS)
             stated = self.name, self.charge, self.cost, self.reason
             new = ApprovalRequest(self.path, self.actor, *stated, at=time, until=until)
@@ -316,7 +308,7 @@ class ApprovalRequest(Fact):
             request = ApprovalRequest.of(view, self.root, self.request)
             decisions = ApprovalRequest.APPROVED, ApprovalRequest.DECLINED
             if request is None or request.scope != self.path or self.decision not in decisions:
-                raise ApprovalError(self.path, "there is no such request in this scope")
+                raise errors.ApprovalError(self.path, "there is no such request in this scope")
             if (request.state, request.decided_by) == (self.decision, self.actor):
                 return {}
             what = ""
@@ -327,7 +319,7 @@ class ApprovalRequest(Fact):
             elif skeleton(request.name) == skeleton(self.name):
                 what = "a second person decides; this request has your name"
             if what:
-                raise ApprovalError(self.path, what)
+                raise errors.ApprovalError(self.path, what)
             until = later(time, ApprovalRequest.LASTS)
             decided = replace(request, state=self.decision, decided_by=self.actor, until=until)
             return {(ApprovalRequest.kind, self.request): decided.text}
@@ -413,16 +405,16 @@ class Tree:
             held = {n: min(units, room.get(n, units)) for n, units in each.remaining.items()}
             try:
                 self._nodes |= {node.scope.path: node for node in spend(chain, held)}
-            except OverdrawnError:
+            except errors.OverdrawnError:
                 continue
 
     def require_room(self, path: str, cost: Mapping[str, int]) -> None:
         """Raise ReservedError if it does not fit beside what is reserved."""
         try:
             spend(self.chain(path), cost)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             short = refusal.scope, refusal.currency, refusal.requested, refusal.left
-            raise ReservedError(*short) from None
+            raise errors.ReservedError(*short) from None
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
         """The amounts left in each of these scopes.
@@ -432,7 +424,7 @@ class Tree:
         """
         for path in paths:
             if self.view.node(path) is None:
-                raise UnknownScopeError(path)
+                raise errors.UnknownScopeError(path)
         before = {path: self.chain(path)[-1].spent for path in paths}
         self.hold()
         left: dict[str, Left] = {}
@@ -475,15 +467,17 @@ def _reservation(tree: Tree, use: Use) -> Note:
         return {}
     own = tree.reservation(use.reservation)
     if own is None or own.actor != use.actor:
-        raise ReservationError("there is none of that name")
+        raise errors.ReservationError("there is none of that name")
     if use.reservation not in tree.reservations:
-        raise ReservationError("it has ended. Charge without it, or reserve again under a new key")
+        raise errors.ReservationError(
+            "it has ended. Charge without it, or reserve again under a new key"
+        )
     if own.scope != use.path:
         where = f"it is one of {own.scope!r}. Charge that scope, or reserve in this one"
-        raise ReservationError(where)
+        raise errors.ReservationError(where)
     if any(units > own.remaining.get(name, 0) for name, units in use.cost.items()):
         what = "less of it is left than this charge costs. Charge without it, or reserve more"
-        raise ReservationError(what)
+        raise errors.ReservationError(what)
     return {"reservation": use.reservation}
 
 
@@ -494,7 +488,7 @@ def _approval(tree: Tree, use: Use) -> Note:
         return {}
     if use.key is None:
         what = "this is above a threshold, and nobody can approve it. Open fewer or smaller slots"
-        raise ApprovalError(above[0], what)
+        raise errors.ApprovalError(above[0], what)
     request, what = ApprovalRequest.of(tree.view, tree.root, use.key), ""
     if request is None:
         what = (
@@ -508,7 +502,7 @@ def _approval(tree: Tree, use: Use) -> Note:
     elif not tree.time < request.until:
         what = "the approval has expired. Request it again under a new key"
     if what or request is None:
-        raise ApprovalError(above[0], what)
+        raise errors.ApprovalError(above[0], what)
     return {"approved": request.decided_by}
 
 
@@ -527,7 +521,7 @@ def evaluate(tree: Tree, use: Use) -> Note:
         return note
     try:
         spend(tree.chain(use.path), use.cost)
-    except OverdrawnError:
+    except errors.OverdrawnError:
         return note  # the budgets refuse it, and record that they did
     note |= _approval(tree, use)
     for quota in tree.about(use):

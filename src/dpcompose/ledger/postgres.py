@@ -15,27 +15,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from dpcompose.errors import DomainError, StoreError
+from dpcompose.ledger import tables
 from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.rules import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import Pool, Store
-from dpcompose.ledger.tables import (
-    LATEST,
-    STEPS,
-    TABLES,
-    UNIQUE,
-    VERSION,
-    Cache,
-    Cached,
-    LedgerTables,
-    Row,
-    Rows,
-    migrate,
-    no_ledger,
-    require_known,
-    require_readable,
-    version_of,
-)
+from dpcompose.ledger.tables import LedgerTables, Row, Rows
 
 PIN = "SELECT set_config('search_path', quote_ident(?) || ', pg_temp', false)"
 """One schema, and temporary tables last: nothing of the same name comes before ours."""
@@ -113,9 +98,9 @@ class PostgresRows:
 
 def differences(rows: Rows) -> Iterator[str]:
     """Find differences that would lose rows, hide them, change them or let one in twice."""
-    (version,) = rows.row(LATEST) or (0,)
-    later = STEPS[VERSION][1] if version < VERSION else ()
-    for table, declared in TABLES.items():
+    (version,) = rows.row(tables.LATEST) or (0,)
+    later = tables.STEPS[tables.VERSION][1] if version < tables.VERSION else ()
+    for table, declared in tables.TABLES.items():
         found = rows.row(_TABLE, (table,))
         if found is None:
             if table not in later:
@@ -148,7 +133,7 @@ def _unique(table: str, primary: str) -> set[tuple[str, str | None]]:
     """The columns of the primary key, and of our indexes with their condition."""
     own = {
         (f"root, {column}", f"({column} IS NOT NULL)")
-        for column in UNIQUE.values()
+        for column in tables.UNIQUE.values()
         if table == "entry"
     }
     return {(primary.removeprefix("PRIMARY KEY (").removesuffix(")"), None), *own}
@@ -406,7 +391,7 @@ class PostgresReader(Store):
 
     def _begin(self, rows: Rows) -> None:
         """Look for the ledger."""
-        require_readable(version_of(rows, url=self.url), url=self.url)
+        tables.require_readable(tables.version_of(rows, url=self.url), url=self.url)
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
@@ -437,7 +422,7 @@ class PostgresStore(PostgresReader):
 
     def __init__(self, url: str, *, create: bool) -> None:
         self._create = create
-        self._known: Cache = defaultdict(Cached)
+        self._known: tables.Cache = defaultdict(tables.Cached)
         self._group_commits: dict[str, GroupCommit] = {}
         self._lock = Lock()
         super().__init__(url, reading=False)
@@ -445,9 +430,9 @@ class PostgresStore(PostgresReader):
     def _begin(self, rows: Rows) -> None:
         """Make the tables where there are none."""
         rows.run(_MIGRATING)
-        if not self._create and version_of(rows, url=self.url) == 0:
-            raise no_ledger(self.url)
-        migrate(rows, url=self.url)
+        if not self._create and tables.version_of(rows, url=self.url) == 0:
+            raise tables.no_ledger(self.url)
+        tables.migrate(rows, url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_usable()
@@ -501,13 +486,13 @@ class _Transaction(PostgresRows):
     url: str
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], cache: Cache) -> list[Outcome]:
+    def commit(self, root: str, requests: Sequence[Request], cache: tables.Cache) -> list[Outcome]:
         """Decide and commit."""
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
         *settings, version = found[: -1 - len(_TIMEOUTS)]
         require_durable(settings, self.url)
-        require_known(version, url=self.url)
+        tables.require_known(version, url=self.url)
         stored = LedgerTables(self, cache)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
@@ -533,7 +518,7 @@ def new_tables(url: str) -> Generator[PostgresRows]:
     try:
         with transaction(pool) as rows:
             rows.run(_MIGRATING)
-            if version_of(rows, url=pool.url) != 0:
+            if tables.version_of(rows, url=pool.url) != 0:
                 raise StoreError(
                     pool.url,
                     "there is a ledger already",

@@ -9,19 +9,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Self, cast
 
-from dpcompose import check
-from dpcompose.errors import (
-    AlreadyRedeemedError,
-    ClosedScopeError,
-    CurrencyError,
-    DomainError,
-    OverdrawnError,
-    ReceiptError,
-    ScopeExistsError,
-    ScopeKindError,
-    UnknownScopeError,
-    UnsupportedError,
-)
+from dpcompose import check, errors
 from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
 from dpcompose.ledger.entry import Entry, Head, Receipt
 from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
@@ -53,23 +41,23 @@ def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
     for each in paths_down_to(path):
         node = view.node(each)
         if node is None:
-            raise UnknownScopeError(each)
+            raise errors.UnknownScopeError(each)
         if node.closed:
-            raise ClosedScopeError(each)
+            raise errors.ClosedScopeError(each)
         chain.append(node.at(time))
     return chain
 
 
-def refusal_of(entry: Entry) -> OverdrawnError:
+def refusal_of(entry: Entry) -> errors.OverdrawnError:
     """The refusal that an entry records."""
     short = entry.fields["short"]
     read = int if short["currency"] == SLOT else Amount.of
     asked, left = read(short["asked"]), read(short["left"])
-    return OverdrawnError(short["scope"], short["currency"], asked, left)
+    return errors.OverdrawnError(short["scope"], short["currency"], asked, left)
 
 
 def refused(
-    head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str
+    head: Head, content: Mapping[str, str], refusal: errors.OverdrawnError, *, time: str
 ) -> RequestDecision:
     """A refusal, recorded; it changes no balance."""
     short = {
@@ -136,9 +124,9 @@ class Opening(Request):
             DomainError: A value outside its domain.
         """
         if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("kind", kind, "filter, slots or partition")
+            raise errors.DomainError("kind", kind, "filter, slots or partition")
         if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("slots", slots, "an integer")
+            raise errors.DomainError("slots", slots, "an integer")
         return cls(
             scope_path(path),
             Kind(kind),
@@ -153,18 +141,20 @@ class Opening(Request):
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
-                raise DomainError(
+                raise errors.DomainError(
                     "slots",
                     sayable(self.slots),
                     f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots",
                 )
             if not self.caps:
-                raise DomainError("caps", self.caps, "the caps that each slot has")
+                raise errors.DomainError("caps", self.caps, "the caps that each slot has")
         elif self.slots is not None:
-            raise DomainError("slots", sayable(self.slots), f"None for a scope of kind {self.kind}")
+            raise errors.DomainError(
+                "slots", sayable(self.slots), f"None for a scope of kind {self.kind}"
+            )
         elif self.cost:
             remedy = "What is spent in other scopes is charged as it is spent"
-            raise DomainError(
+            raise errors.DomainError(
                 "cost", self.cost, "nothing, unless the scope is of kind slots", remedy
             )
 
@@ -190,7 +180,7 @@ class Opening(Request):
         node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0)).at(time)
         try:
             nodes = self._nodes(chain, node)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         if self.cost:
             above = self.path.rpartition("/")[0]
@@ -204,7 +194,7 @@ class Opening(Request):
         above = chain[-1] if chain else None
         if above is not None and above.scope.kind is Kind.SLOTS:
             if not above.taken < (above.scope.slots or 0):
-                raise OverdrawnError(above.scope.path, SLOT, 1, 0)
+                raise errors.OverdrawnError(above.scope.path, SLOT, 1, 0)
             return (node, replace(above, taken=above.taken + 1))
         if self.kind is not Kind.SLOTS:
             return (node,)
@@ -216,7 +206,7 @@ class Opening(Request):
         if above is None or above.kind is not Kind.SLOTS:
             return self.caps or Amounts({})
         if self.kind is not Kind.FILTER:
-            raise ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
+            raise errors.ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
         if self.caps is None or self.caps == above.caps:
             return above.caps
         differing = next(
@@ -224,7 +214,7 @@ class Opening(Request):
             for name in sorted({*self.caps, *above.caps})
             if self.caps.get(name) != above.caps.get(name)
         )
-        raise CurrencyError(
+        raise errors.CurrencyError(
             self.path, differing, sorted(above.caps), missing=differing not in self.caps
         )
 
@@ -232,7 +222,7 @@ class Opening(Request):
         """The scope that exists, if it was opened by the same request."""
         entry = view.entry(scope.root, scope.opened)
         if entry is None or not entry.holds(content):
-            raise ScopeExistsError(self.path)
+            raise errors.ScopeExistsError(self.path)
         return RequestDecision(scope=scope)
 
     def _own_content(self) -> dict[str, str]:
@@ -252,7 +242,7 @@ def _renewing(
     text = description_text(description)
     budget: Any = {} if description is None else description.get("budget", {})
     if not isinstance(budget, Mapping):
-        raise DomainError("description", text, "a mapping where its budget stands")
+        raise errors.DomainError("description", text, "a mapping where its budget stands")
     return {
         **(description or {}),
         "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text},
@@ -279,7 +269,7 @@ def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
     elif scope.kind is Kind.PARTITION and beyond - {own}:
         reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
     if reason:
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"the scope {scope.path!r} (renewed {_often(own)})", reason, "Renew both alike, or none"
         )
 
@@ -357,17 +347,17 @@ class Charge(Request):
         chain = chain_of(view, self.path, time=time)
         kind = chain[-1].scope.kind
         if kind is not Kind.FILTER:
-            raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
+            raise errors.ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
         for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
             if node.scope is not scope and node.scope != scope:
-                raise ScopeExistsError(node.scope.path)
+                raise errors.ScopeExistsError(node.scope.path)
         chain[-1].require_currencies(self.cost.units)
         head = view.head(self.root)
         try:
             scheduled = chain[-1].scope.schedule is not None
             mechanism = json.loads(self.description).get("mechanism") if scheduled else None
             nodes = charged(chain, self.cost.units, mechanism)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, Entry.GRANTED, content, time=time)
         receipt = Receipt(
@@ -490,11 +480,11 @@ class Redemption(Request):
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
         if entry is None or entry.kind != Entry.GRANTED or Receipt.of(entry) != receipt:
-            raise ReceiptError(
+            raise errors.ReceiptError(
                 receipt.scope, receipt.sequence, "this ledger did not give it. Charge first"
             )
         if self.actor != entry.actor:
-            raise ReceiptError(
+            raise errors.ReceiptError(
                 receipt.scope,
                 receipt.sequence,
                 "somebody else charged it. Who charged may redeem it",
@@ -505,7 +495,7 @@ class Redemption(Request):
         if earlier is not None and self.attempt is not None and earlier.holds(content):
             return RequestDecision()
         if earlier is not None:
-            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
+            raise errors.AlreadyRedeemedError(receipt.scope, receipt.sequence)
         return RequestDecision(
             Entry.after(view.head(receipt.root), Entry.REDEEMED, content, time=time)
         )
@@ -520,7 +510,7 @@ def attempt_of(nonce: str | None) -> str | None:
     if nonce is None:
         return None
     if not (isinstance(nonce, str) and 32 <= len(nonce) <= 256 and nonce.isascii()):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
+        raise errors.DomainError(
             "nonce", "(not shown)", "32 to 256 ASCII characters, such as secrets.token_hex(32)"
         )
     return sha256(nonce.encode()).hexdigest()

@@ -13,6 +13,7 @@ from threading import Lock, RLock
 from weakref import finalize
 
 from dpcompose.errors import StoreError
+from dpcompose.ledger import tables
 from dpcompose.ledger.batch import Batch, GroupCommit
 from dpcompose.ledger.entry import Entry, Head
 from dpcompose.ledger.head_record import (
@@ -46,17 +47,7 @@ from dpcompose.ledger.sqlite_connection import (
     transaction,
 )
 from dpcompose.ledger.store import Store
-from dpcompose.ledger.tables import (
-    LATEST,
-    STEPS,
-    VERSION,
-    LedgerTables,
-    migrate,
-    no_ledger,
-    require_known,
-    require_readable,
-    version_of,
-)
+from dpcompose.ledger.tables import LedgerTables
 
 
 def copy_before(path: Path, version: int) -> None:
@@ -119,7 +110,10 @@ class SQLiteStore(Store):
         """Whether the ledger is whole and nothing is to be written before it is used."""
         claims, version, is_marked = self._file.state()
         return (
-            claims is not None and version == VERSION and is_marked and may_write(self._file.record)
+            claims is not None
+            and version == tables.VERSION
+            and is_marked
+            and may_write(self._file.record)
         )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
@@ -127,14 +121,14 @@ class SQLiteStore(Store):
         path, record = self._file.path, self._file.record
         with self._file_lock:
             with transaction(self._pool) as rows:
-                version = version_of(rows, url=self.url)
+                version = tables.version_of(rows, url=self.url)
             if not create and version == 0:
-                raise no_ledger(self.url)
-            if version in STEPS and version != VERSION:
+                raise tables.no_ledger(self.url)
+            if version in tables.STEPS and version != tables.VERSION:
                 copy_before(path, version)
             before = log_at(path)
             with transaction(self._pool, "IMMEDIATE") as rows:
-                migrate(rows, url=self.url)
+                tables.migrate(rows, url=self.url)
                 settle(
                     path
                 )  # what the record claims is on disk, also where a killed process left it
@@ -201,8 +195,8 @@ class SQLiteStore(Store):
         with self._failures():
             self._require_in_place()
             with transaction(self._pool) as rows:
-                (version,) = rows.row(LATEST) or (0,)
-                require_known(version, url=self.url)
+                (version,) = rows.row(tables.LATEST) or (0,)
+                tables.require_known(version, url=self.url)
                 yield LedgerTables(rows, inspect=self._file.damage)
 
     def close(self) -> None:
@@ -269,7 +263,7 @@ class SQLiteReader(Store):
                 if error.errno not in _NO_SYNC:
                     raise
             self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
-            require_readable(self._file.state()[1], url=self.url)
+            tables.require_readable(self._file.state()[1], url=self.url)
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
@@ -332,7 +326,7 @@ class MemoryStore(Store):
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._tables = _MemoryTables(SQLiteRows(self._connection))
-        migrate(self._tables.rows, url=self.url)
+        tables.migrate(self._tables.rows, url=self.url)
         self._batch = Batch(self._tables)
         self._lock = RLock()
 

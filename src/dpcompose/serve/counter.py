@@ -30,20 +30,9 @@ from threading import Lock
 from time import monotonic, sleep, time
 from typing import Annotated, Any, cast
 
-from dpcompose import release
+from dpcompose import errors, release
 from dpcompose.account import Account, exact
 from dpcompose.adaptive import Budget
-from dpcompose.errors import (
-    AlreadyRedeemedError,
-    DomainError,
-    DPComposeError,
-    EngineError,
-    LedgerError,
-    ReleaseError,
-    ScopeExistsError,
-    StoreError,
-    UnsupportedError,
-)
 from dpcompose.ledger import Charge, Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
@@ -87,7 +76,9 @@ class Desk:
     def __post_init__(self) -> None:
         if not self.after < self.limit:
             domain = "seconds, after < limit"
-            raise DomainError(f"{self.scope}: after and limit", (self.after, self.limit), domain)
+            raise errors.DomainError(
+                f"{self.scope}: after and limit", (self.after, self.limit), domain
+            )
         self.answers.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = self.catalog.ledger.store
         is_database = store.source is not None and Ledger.file_of(store.source) is None
@@ -110,7 +101,7 @@ class Desk:
         worker = release.Worker(dict(self.catalog.tables), self.memory)
         try:
             self.tables: Mapping[str, Any] = worker.tables(self.catalog)
-        except DPComposeError:
+        except errors.DPComposeError:
             worker.close()
             raise
         self.worker = worker
@@ -128,7 +119,7 @@ class Desk:
     def shut(self, reason: str) -> None:
         """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""
         self.closed = reason
-        with suppress(StoreError):
+        with suppress(errors.StoreError):
             self.reading.touch()
             self.record(reason, OPERATOR)
 
@@ -213,7 +204,7 @@ class Payer(Account):
 
         def charged(own: Charge) -> Receipt:
             (outcome,) = self.service.charge_all([(account, own)])
-            if isinstance(outcome, DPComposeError):
+            if isinstance(outcome, errors.DPComposeError):
                 raise outcome
             return outcome
 
@@ -222,7 +213,7 @@ class Payer(Account):
                 f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))
             )
             vars(self).update(may_draw=True)
-        except AlreadyRedeemedError:
+        except errors.AlreadyRedeemedError:
             receipt = charged(charge)
         self.charged.append(monotonic())
         if self.may_draw:
@@ -233,7 +224,7 @@ class Payer(Account):
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Say whether this ask may draw: the commit of the charge has decided it."""
         if not self.may_draw:
-            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
+            raise errors.AlreadyRedeemedError(receipt.scope, receipt.sequence)
 
 
 @dataclass
@@ -286,14 +277,14 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
     own = cast("dict[str, Any]", stated if isinstance(stated, dict) else {})
     if not {"tables"} <= {*own} <= {"tables", *possible} or not isinstance(own["tables"], dict):
         domain = f"a table with tables, and perhaps {', '.join(sorted(possible))}"
-        raise DomainError(f"catalog: {path}", [*own], domain)
+        raise errors.DomainError(f"catalog: {path}", [*own], domain)
     tables = cast("dict[str, Any]", own["tables"])
     try:
         catalog = release.Catalog(ledger, path)
-    except DPComposeError:
+    except errors.DPComposeError:
         if "epsilon" not in own:
             raise
-        with suppress(ScopeExistsError):  # another server opens it, too
+        with suppress(errors.ScopeExistsError):  # another server opens it, too
             return release.Catalog.define(
                 ledger, path, tables, public=own.get("public"), actor=OPERATOR,
                 filter=Budget(own["epsilon"], own.get("delta", 1e-6)),
@@ -301,7 +292,9 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
         catalog = release.Catalog(ledger, path)
     remedy = "A scope has one catalog for good; another one needs a scope of its own"
     if {*catalog.tables} != {*tables}:
-        raise DomainError(f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy)
+        raise errors.DomainError(
+            f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy
+        )
     differing = catalog.differing(tables)
     target = Account(ledger, scope=path).chain[-1].target
     if "epsilon" in own and target is not None:
@@ -312,7 +305,7 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
         ]
     if differing:
         domain = "what the ledger has of it since the scope was opened"
-        raise DomainError(f"catalog: {path}", ", ".join(differing), domain, remedy)
+        raise errors.DomainError(f"catalog: {path}", ", ".join(differing), domain, remedy)
     return catalog
 
 
@@ -333,7 +326,7 @@ def _spend(name: str, value: Any) -> Any:
 def _statement(name: str, value: Any) -> str:
     """A statement without blanks around it and without a final semicolon, which make no other request."""
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
-        raise DomainError(
+        raise errors.DomainError(
             name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
         )
     return value.strip().rstrip("; \t\r\n")
@@ -417,10 +410,10 @@ def ask(
     named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
     said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
     if release.Explanation.is_requested(sql):
-        raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
+        raise errors.DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
     with desk.turn() as reason:
         if reason:
-            raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
+            raise errors.ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
         still_admitted()
         desk.worker.until = monotonic() + desk.limit
         if desk.worker.outdated:  # or a keeper has opened the tables elsewhere
@@ -435,9 +428,11 @@ def ask(
                 found = session.sql(sql, spend=spend, error=error, keys=keys, key=named)
         except Exception as problem:
             # What the ledger and the store say after a charge follows from no row; anything else may.
-            expected = isinstance(problem, LedgerError | ReleaseError) or not payer.charged
-            failed = isinstance(problem, EngineError) or not expected
-            if isinstance(problem, EngineError):
+            expected = (
+                isinstance(problem, errors.LedgerError | errors.ReleaseError) or not payer.charged
+            )
+            failed = isinstance(problem, errors.EngineError) or not expected
+            if isinstance(problem, errors.EngineError):
                 desk.worker.close()
             if failed:
                 desk.shut("its rows could not be read in time: its keeper must look")
@@ -445,7 +440,7 @@ def ask(
         finally:
             if payer.charged:
                 if payer.may_draw and not failed:
-                    with suppress(StoreError):
+                    with suppress(errors.StoreError):
                         desk.reading.unlink(missing_ok=True)
                 desk.leave(payer.charged[0], failed=failed)
     return {**_released(found), "key": named}
@@ -465,7 +460,7 @@ def reopen(service: Service, who: Identity, scope: str) -> Answer:
 def _desk(service: Service, scope: str) -> Desk:
     desks = _desks(service)
     if scope not in desks:
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
         )
     return desks[scope]
@@ -473,7 +468,7 @@ def _desk(service: Service, scope: str) -> Desk:
 
 def _table(tables: Mapping[str, Any], name: str) -> Any:
     if name not in tables:
-        raise DomainError("table", name, f"one of {', '.join(tables)}")
+        raise errors.DomainError("table", name, f"one of {', '.join(tables)}")
     return tables[name]
 
 
@@ -483,7 +478,7 @@ def _session(payer: Payer, table: Any, answers: Path | Shared | None = None) -> 
 
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
-        raise DomainError("questions", listed, "a list of questions, or a statement in sql")
+        raise errors.DomainError("questions", listed, "a list of questions, or a statement in sql")
     read = release.Session.read_questions(cast("list[object]", listed))
     return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 

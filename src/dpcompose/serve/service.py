@@ -15,16 +15,8 @@ from typing import Annotated, Any, cast
 
 from starlette.exceptions import HTTPException
 
+from dpcompose import errors
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
-from dpcompose.errors import (
-    DomainError,
-    DPComposeError,
-    EvidenceError,
-    OverdrawnError,
-    ScopeExistsError,
-    StoreError,
-    UnsupportedError,
-)
 from dpcompose.ledger import (
     PEOPLE,
     Charge,
@@ -91,11 +83,11 @@ class Published:
         """
         try:
             found = Checkpoint.read_all(self.file.read_text("utf-8"), self.keys)
-        except (OSError, EvidenceError, UnicodeDecodeError):
+        except (OSError, errors.EvidenceError, UnicodeDecodeError):
             found = ()
         own = [each for each in found if each.root == root]
         if not own:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 "a proof", "no signed checkpoint of this tree is published", "Ask its keeper"
             )
         return max(own, key=lambda each: each.size)
@@ -110,7 +102,7 @@ class Published:
         for record in moment.snapshot.records(root, after=entry - 1, limit=1):
             if record.sequence == entry and is_at_or_below(record.scope, scope):
                 return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root))
-        raise DomainError("entry", entry, f"the number of an entry of {scope!r}")
+        raise errors.DomainError("entry", entry, f"the number of an entry of {scope!r}")
 
 
 @dataclass
@@ -172,7 +164,7 @@ def _binding(name: str, value: Any) -> Answer:
             return cast("Answer", value)
         case _:
             domain = "what a scope holds for, as a release session writes it"
-            raise DomainError(name, value, domain)
+            raise errors.DomainError(name, value, domain)
 
 
 def _is_column(each: object) -> bool:
@@ -284,13 +276,15 @@ class Service:
             fields = {"mechanism": mechanism, "key": key, "delta": delta}
             fields |= {"description": description, "reservation": reservation}
             (outcome,) = self.charge_all([self.ledger_charge(who, quote, fields)])
-            if isinstance(outcome, DPComposeError):
+            if isinstance(outcome, errors.DPComposeError):
                 raise outcome
             return outcome
 
         try:
             return {"receipt": charged().to_json()}
-        except ScopeExistsError:  # lost in a failover before a standby had it, and opened otherwise
+        except (
+            errors.ScopeExistsError
+        ):  # lost in a failover before a standby had it, and opened otherwise
             self._accounts.clear()
             return {"receipt": charged().to_json()}
 
@@ -298,7 +292,7 @@ class Service:
         """A charge as the ledger is asked for it, with the policies of its tree."""
         described: Mapping[str, Any] = fields["description"] or {}
         if any(name in described for name in _NOTED):
-            raise DomainError(
+            raise errors.DomainError(
                 "description", described, f"a mapping without the names {', '.join(_NOTED)}"
             )
         key, reservation = own_key(who, fields["key"]), fields["reservation"]
@@ -311,17 +305,17 @@ class Service:
 
     def charge_all(
         self, charges: Sequence[tuple[Account, Charge]]
-    ) -> Sequence[Receipt | DPComposeError]:
+    ) -> Sequence[Receipt | errors.DPComposeError]:
         """The receipt or refusal of each charge, in order; one commit stores all of them.
 
         All are below one top-level scope. If they cannot be stored, each gets the StoreError.
         """
         try:
             outcomes = charge_together(charges) if charges else []
-            if any(isinstance(each, OverdrawnError) for each in outcomes):
+            if any(isinstance(each, errors.OverdrawnError) for each in outcomes):
                 self.refusals.state(self.ledger)
             return outcomes
-        except StoreError as error:
+        except errors.StoreError as error:
             return [error] * len(charges)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
@@ -341,7 +335,7 @@ class Service:
             return route.reads
         try:
             return self.quick_quote(scope, fields["mechanism"], fields["delta"]) is None
-        except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
+        except (errors.DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
             return False  # the answer says why
 
     @route("POST", Role.ANALYST)
@@ -356,7 +350,7 @@ class Service:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
         charged = Receipt.read(receipt)
         if charged.scope != scope:
-            raise DomainError("receipt", charged.scope, "a receipt of that scope")
+            raise errors.DomainError("receipt", charged.scope, "a receipt of that scope")
         self.ledger.redeem(charged, actor=who.actor, nonce=nonce)
         return {"redeemed": charged.sequence}
 
@@ -488,7 +482,7 @@ class Service:
 
     def _published(self) -> Published:
         if self.published is None:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 "a proof", "no signed checkpoint is published here", "Ask the keeper"
             )
         return self.published
