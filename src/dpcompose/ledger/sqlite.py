@@ -7,41 +7,20 @@ import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
 from weakref import finalize
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger import tables
+from dpcompose.ledger import head_record, sqlite_connection as driver, tables
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.head_record import (
-    CheckedFile,
-    CheckedTables,
-    HeadRecord,
-    LossError,
-    copy_permissions,
-    heads_of,
-    write_record,
-)
+from dpcompose.ledger.entry import Head
+from dpcompose.ledger.head_record import CheckedFile, CheckedTables, HeadRecord, LossError
 from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.sqlite_connection import (
-    BESIDE,
     FileLock,
     FrozenConnection,
     SQLiteRows,
-    are_in_place,
-    connect,
-    failures,
-    identity,
-    is_lasting,
-    log_at,
-    log_of,
-    mark_of,
-    may_write,
-    pool_of,
-    require_place,
     settle,
     sidecar,
     transaction,
@@ -80,16 +59,16 @@ class SQLiteStore(Store):
         super().__init__(str(path), str(path))
         with self._failures(), ExitStack() as opened:
             named, path = Path(os.path.abspath(path)), path.resolve()  # SQLite follows links too
-            require_place(path, create=create)
+            driver.require_place(path, create=create)
             self._file_lock = FileLock(sidecar(path, "-turn"))
             opened.callback(self._file_lock.close)
-            self._pool = pool_of(path)
+            self._pool = driver.pool_of(path)
             opened.callback(self._pool.close)
             self._file = self._checks(path, self.url, self._pool)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # its owner's alone
-                self._writer = connect(path)
+                self._writer = driver.connect(path)
             opened.callback(self._writer.close)
             if restored or not self._is_ready():
                 self._prepare(create=create, restored=restored)
@@ -98,9 +77,9 @@ class SQLiteStore(Store):
             opened.callback(self._record.close)
             self._log = os.open(sidecar(path, "-wal"), os.O_RDONLY)
             opened.callback(finalize(self, os.close, self._log))
-            self._known_log = log_of(self._log)
-            files = [*(str(sidecar(path, end)) for end in BESIDE[:3]), str(path), str(named)]
-            self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
+            self._known_log = driver.log_of(self._log)
+            files = [*(str(sidecar(path, end)) for end in driver.BESIDE[:3]), str(path), str(named)]
+            self._files = [(each, driver.identity(each)) for each in dict.fromkeys(files)]
             self._opened = opened.pop_all()
         self._writing = Lock()
         self._stored = CheckedTables(SQLiteRows(self._writer), record=self._record, url=self.url)
@@ -113,7 +92,7 @@ class SQLiteStore(Store):
             claims is not None
             and version == tables.VERSION
             and is_marked
-            and may_write(self._file.record)
+            and driver.may_write(self._file.record)
         )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
@@ -126,21 +105,21 @@ class SQLiteStore(Store):
                 raise tables.no_ledger(self.url)
             if version in tables.STEPS and version != tables.VERSION:
                 copy_before(path, version)
-            before = log_at(path)
+            before = driver.log_at(path)
             with transaction(self._pool, "IMMEDIATE") as rows:
                 tables.migrate(rows, url=self.url)
                 settle(
                     path
                 )  # what the record claims is on disk, also where a killed process left it
-                heads = heads_of(LedgerTables(rows))
-                if restored or not may_write(record):
-                    write_record(record, heads, like=path)
+                heads = head_record.heads_of(LedgerTables(rows))
+                if restored or not driver.may_write(record):
+                    head_record.write_record(record, heads, like=path)
                     settle(path)
-                rows.run(f"PRAGMA user_version = {mark_of(path)}")
-            if (log := log_at(path)) != before:
+                rows.run(f"PRAGMA user_version = {driver.mark_of(path)}")
+            if (log := driver.log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
-        copy_permissions(sidecar(path, "-turn"), like=path)
+        head_record.copy_permissions(sidecar(path, "-turn"), like=path)
         self._writer.execute(
             "PRAGMA wal_checkpoint"
         ).fetchall()  # the mark is in the file, whatever befalls the log
@@ -182,7 +161,7 @@ class SQLiteStore(Store):
         """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
         if not os.fstat(self._log).st_nlink:
             raise self._misplaced(uncertain=True)
-        if (log := log_of(self._log)) != self._known_log:
+        if (log := driver.log_of(self._log)) != self._known_log:
             self._known_log = log
             if not self._record.is_beside(log):
                 root = next(iter(heads))
@@ -207,7 +186,7 @@ class SQLiteStore(Store):
 
     def _require_in_place(self) -> None:
         """Raise StoreError unless this is the file, and nothing is broken."""
-        if self._stopped is None and not are_in_place(self._files):
+        if self._stopped is None and not driver.are_in_place(self._files):
             # Where another thread closed the ledger meanwhile, the files went with it, and it says so.
             self._stopped = self._stopped or self._misplaced(uncertain=False)
         self._require_usable()
@@ -224,13 +203,13 @@ class SQLiteStore(Store):
     def _failures(self, *, committing: bool = False) -> Generator[None]:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
-            with failures(self.url, committing=committing):
+            with driver.failures(self.url, committing=committing):
                 yield
         except LossError as error:
             self._stopped = self._file.lost(f"what was acknowledged is missing: {error}")
             raise self._stopped from None
         except StoreError as error:
-            if is_lasting(error):
+            if driver.is_lasting(error):
                 self._stopped = error
             raise
 
@@ -253,23 +232,25 @@ class SQLiteReader(Store):
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), str(path))
-        with failures(self.url):
+        with driver.failures(self.url):
             named, path = Path(os.path.abspath(path)), path.resolve()
-            require_place(path, create=False, writing=False)
-            self._names = [(str(each), identity(each)) for each in dict.fromkeys((path, named))]
+            driver.require_place(path, create=False, writing=False)
+            self._names = [
+                (str(each), driver.identity(each)) for each in dict.fromkeys((path, named))
+            ]
             try:
                 settle(path)  # nobody is told of an entry that a power loss would take away
             except OSError as error:
                 if error.errno not in _NO_SYNC:
                     raise
-            self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
+            self._file = CheckedFile(path, self.url, driver.pool_of(path, reading=True))
             tables.require_readable(self._file.state()[1], url=self.url)
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
         self._require_usable()
-        with failures(self.url):
-            if not are_in_place(self._names):
+        with driver.failures(self.url):
+            if not driver.are_in_place(self._names):
                 raise StoreError(
                     self.url, "the file was moved, replaced or deleted", "Open the ledger again"
                 )
@@ -298,20 +279,6 @@ COLLECTED = 20_000
 """Entries that are written together at the latest."""
 
 
-@dataclass
-class _MemoryTables(LedgerTables):
-    """Tables that nobody else writes: a key that was never written is not looked for."""
-
-    keys: set[str | None] = field(default_factory=set[str | None])
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        return super().keyed(root, key) if key in self.keys else None
-
-    def write(self, batch: Batch) -> None:
-        super().write(batch)
-        self.keys.update(record.key for record in batch.records)
-
-
 class MemoryStore(Store):
     """A SQLite database in memory, with one connection and one lock around it.
 
@@ -325,7 +292,7 @@ class MemoryStore(Store):
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
-        self._tables = _MemoryTables(SQLiteRows(self._connection))
+        self._tables = LedgerTables(SQLiteRows(self._connection))
         tables.migrate(self._tables.rows, url=self.url)
         self._batch = Batch(self._tables)
         self._lock = RLock()

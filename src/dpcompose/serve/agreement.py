@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from dpcompose import check
+from dpcompose import check, ledger
 from dpcompose.errors import DomainError, ReservationError
-from dpcompose.ledger import (
-    Amounts,
-    ApprovalRequest,
-    Quota,
-    Reservation,
-    Threshold,
-    Tree,
-    encode,
-    is_at_or_below,
-    paths_down_to,
-    root_of,
-)
 from dpcompose.serve.identity import Identity, Role
 from dpcompose.serve.request import (
     Answer,
@@ -44,27 +32,29 @@ def reserve(
     *,
     mechanism: Mechanism,
     key: Key,
-    seconds: Annotated[float, number(most=Reservation.LONGEST)],
+    seconds: Annotated[float, number(most=ledger.Reservation.LONGEST)],
     times: Annotated[int, integer(most=10**6)] = 1,
     delta: Delta = None,
 ) -> Answer:
     """Keep room for so many charges of a mechanism, for a while."""
     name, price = own_key(who, key), service.quote(scope, mechanism, delta).cost.units
-    cost = Amounts({currency: units * times for currency, units in price.items()})
-    charge = encode(named(mechanism, delta))
+    cost = ledger.Amounts({currency: units * times for currency, units in price.items()})
+    charge = ledger.encode(named(mechanism, delta))
     stated = name, charge, times, seconds, cost
-    service.ledger.state(Reservation.Reserve(scope, who.actor, *stated, key=f"reserve {name}"))
+    service.ledger.state(
+        ledger.Reservation.Reserve(scope, who.actor, *stated, key=f"reserve {name}")
+    )
     return _reservation(service, scope, name).shown(name)
 
 
-def _reservation(service: Service, scope: str, name: str) -> Reservation:
+def _reservation(service: Service, scope: str, name: str) -> ledger.Reservation:
     """The reservation of that name, also one that has ended.
 
     Raises:
         ReservationError: There is none in this scope.
     """
     with service.ledger.moment() as moment:
-        own = Tree(moment.snapshot, root_of(scope), "").reservation(name)
+        own = ledger.Tree(moment.snapshot, ledger.root_of(scope), "").reservation(name)
     if own is None or own.scope != scope:
         raise ReservationError("there is none of that name")
     return own
@@ -87,7 +77,7 @@ def unreserve(
     service.ledger.balance(scope)
     name = value if is_keeper else own_key(who, value)
     _reservation(service, scope, name)
-    service.ledger.state(Reservation.Return(scope, who.actor, name))
+    service.ledger.state(ledger.Reservation.Return(scope, who.actor, name))
     return {"ended": name, "used": _reservation(service, scope, name).used.texts()}
 
 
@@ -99,18 +89,18 @@ def quota(
     *,
     actor: Annotated[str, line("NAME@SUBTREE, or * for each.", most=256)],
     caps: Caps,
-    period: Annotated[str, line(enum=list(Quota.PERIODS))] = "total",
+    period: Annotated[str, line(enum=list(ledger.Quota.PERIODS))] = "total",
 ) -> Answer:
     """Set the most that a person may spend in each period at or below a scope; empty caps take it away."""
     stated = check.line("actor", actor), period, caps, who.subtree
-    service.ledger.state(Quota.Set(scope, who.actor, *stated))
-    return Quota(scope, *stated).shown()
+    service.ledger.state(ledger.Quota.Set(scope, who.actor, *stated))
+    return ledger.Quota(scope, *stated).shown()
 
 
 @route("POST", Role.KEEPER)
 def threshold(service: Service, who: Identity, scope: str, *, amounts: Caps) -> Answer:
     """Say above which amounts a charge at or below a scope needs a second person; no amounts take it away."""
-    service.ledger.state(Threshold.Set(scope, who.actor, amounts, who.subtree))
+    service.ledger.state(ledger.Threshold.Set(scope, who.actor, amounts, who.subtree))
     return {"scope": scope, "amounts": amounts.texts()}
 
 
@@ -126,15 +116,17 @@ def request(
     delta: Delta = None,
 ) -> Answer:
     """Ask that a second person approves the charge that will be asked under this key."""
-    name, charge = own_key(who, key), encode(named(mechanism, delta))
+    name, charge = own_key(who, key), ledger.encode(named(mechanism, delta))
     stated = name, who.name, charge, service.quote(scope, mechanism, delta).cost, reason
-    service.ledger.state(ApprovalRequest.Ask(scope, who.actor, *stated, key=f"request {name}"))
+    service.ledger.state(
+        ledger.ApprovalRequest.Ask(scope, who.actor, *stated, key=f"request {name}")
+    )
     return _request(service, scope, name)
 
 
 def _request(service: Service, scope: str, name: str) -> Answer:
     with service.ledger.moment() as moment:
-        own = ApprovalRequest.of(moment.snapshot, root_of(scope), name)
+        own = ledger.ApprovalRequest.of(moment.snapshot, ledger.root_of(scope), name)
     return {} if own is None else own.shown(name)
 
 
@@ -145,10 +137,14 @@ def decide(
     scope: str,
     *,
     request: Annotated[str, line("Its name.")],
-    decision: Annotated[str, line(enum=[ApprovalRequest.APPROVED, ApprovalRequest.DECLINED])],
+    decision: Annotated[
+        str, line(enum=[ledger.ApprovalRequest.APPROVED, ledger.ApprovalRequest.DECLINED])
+    ],
 ) -> Answer:
     """Approve or decline a request of somebody else, before any data is touched."""
-    service.ledger.state(ApprovalRequest.Decide(scope, who.actor, who.name, request, decision))
+    service.ledger.state(
+        ledger.ApprovalRequest.Decide(scope, who.actor, who.name, request, decision)
+    )
     return _request(service, scope, request)
 
 
@@ -157,7 +153,7 @@ def requests(service: Service, who: Identity, scope: str) -> Answer:
     """The requests at or below a scope, the newest first; an analyst's own."""
     with service.ledger.moment() as moment:
         moment.balance(scope)
-        every = ApprovalRequest.all(moment.snapshot, root_of(scope)).items()
+        every = ledger.ApprovalRequest.all(moment.snapshot, ledger.root_of(scope)).items()
     newest = sorted(every, key=lambda each: each[1].at, reverse=True)[:MOST_SHOWN]
     own = [each for each in newest if _may_see(who, scope, each[1].scope, each[1].actor)]
     return {"requests": [each.shown(name) for name, each in own]}
@@ -166,18 +162,20 @@ def requests(service: Service, who: Identity, scope: str) -> Answer:
 @route("GET", *Role)
 def agreed(service: Service, who: Identity, scope: str) -> Answer:
     """The terms that hold at a scope, and the reservations at or below it; an analyst's own."""
-    above = set(paths_down_to(scope))
+    above = set(ledger.paths_down_to(scope))
     with service.ledger.moment() as moment:
         moment.balance(scope)
-        tree = Tree(moment.snapshot, root_of(scope), moment.now(root_of(scope)))
-        quotas = Quota.all(moment.snapshot, tree.root).values()
+        tree = ledger.Tree(
+            moment.snapshot, ledger.root_of(scope), moment.now(ledger.root_of(scope))
+        )
+        quotas = ledger.Quota.all(moment.snapshot, tree.root).values()
         held = tree.reservations.items()
-        thresholds = Threshold.all(moment.snapshot, tree.root).items()
+        thresholds = ledger.Threshold.all(moment.snapshot, tree.root).items()
     is_analyst = who.role is Role.ANALYST
     theirs = [each for each in quotas if not is_analyst or each.is_about(each.scope, who.actor)]
 
     def is_near(path: str) -> bool:
-        return path in above or is_at_or_below(path, scope)
+        return path in above or ledger.is_at_or_below(path, scope)
 
     return {
         "reservations": [
@@ -200,4 +198,6 @@ def people(service: Service, who: Identity, scope: str, *, name: Searched = "") 
 
 
 def _may_see(who: Identity, scope: str, path: str, actor: str) -> bool:
-    return is_at_or_below(path, scope) and (who.role is not Role.ANALYST or actor == who.actor)
+    return ledger.is_at_or_below(path, scope) and (
+        who.role is not Role.ANALYST or actor == who.actor
+    )
