@@ -211,10 +211,7 @@ Delta = Annotated[
     str | None, line("Where on its curve it is charged: decimal text, or a fraction.")
 ]
 Key = Annotated[str, line("The idempotency key, one's own.")]
-Reserved = Annotated[str | None, line("The key of the own reservation to use.")]
-Note = Annotated[Answer | None, mapping("Anything else to keep with it.")]
 Before = Annotated[int | None, integer("As the page before this one said.", least=0)]
-After = Annotated[int | None, integer("Where the last answer stopped.", least=0)]
 Searched = Annotated[str, line(least=0)]
 Caps = Annotated[Amounts, amounts()]
 Name = Annotated[str, line("Of a person, without @.", most=100)]

@@ -39,7 +39,6 @@ from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
 from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, page
 from dpcompose.serve.request import (
     ROUTES,
-    After,
     Answer,
     Before,
     Delta,
@@ -48,12 +47,11 @@ from dpcompose.serve.request import (
     Key,
     Mechanism,
     Name,
-    Note,
-    Reserved,
     Searched,
     exact_delta,
     integer,
     line,
+    mapping,
     number,
     route,
     texts as texts_by_name,
@@ -266,8 +264,8 @@ class Service:
         mechanism: Mechanism,
         key: Key,
         delta: Delta = None,
-        description: Note = None,
-        reservation: Reserved = None,
+        description: Annotated[Answer | None, mapping("Anything else to keep with it.")] = None,
+        reservation: Annotated[str | None, line("The key of the own reservation to use.")] = None,
     ) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
 
@@ -457,7 +455,13 @@ class Service:
         }
 
     @route("GET", Role.AUDITOR, reads=True)
-    def verify(self, who: Identity, scope: str, *, after: After = None) -> Answer:
+    def verify(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        after: Annotated[int | None, integer("Where the last answer stopped.", least=0)] = None,
+    ) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
         return self.verifier.follow(who.actor, root, after)
