@@ -11,13 +11,12 @@ from threading import RLock
 from typing import Any
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.entry import Entry, Head, Record, now
+from dpcompose.ledger.amount import encode
+from dpcompose.ledger.entry import Entry, Head, Outcome, Record, Request, now
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
-from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import balance_row, scope_row
-from dpcompose.ledger.text import encode
 
 
 @dataclass

@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.entry import Request
 from dpcompose.ledger.head_record import CheckedFile
-from dpcompose.ledger.rules import Request
 from dpcompose.ledger.scope import AccountNode, paths_down_to
 from dpcompose.ledger.sqlite import SQLiteStore
 from dpcompose.ledger.sqlite_connection import SQLiteRows

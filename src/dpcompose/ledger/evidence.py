@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dpcompose.errors import DomainError, EvidenceError, MissingExtraError, TamperedError
 from dpcompose.ledger import merkle
+from dpcompose.ledger.amount import encode, scope_path
 from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.merkle import HASH_SIZE, WIDTH, Range, leaf_hash
 from dpcompose.ledger.scope import AccountNode, root_of
 from dpcompose.ledger.tables import LedgerTables, node_of, scope_of
-from dpcompose.ledger.text import encode, scope_path
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

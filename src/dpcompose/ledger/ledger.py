@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
-from dpcompose.ledger.amount import Amounts, Costs, sayable
-from dpcompose.ledger.entry import Entry, Receipt, now
+from dpcompose.ledger.amount import Amounts, Costs, sayable, scope_path, scope_paths
+from dpcompose.ledger.entry import Entry, Outcome, Receipt, Request, RequestDecision, Statement, now
 from dpcompose.ledger.evidence import VerifierKey, key_path
 from dpcompose.ledger.policies import Left, Tree
 from dpcompose.ledger.requests import (
@@ -25,7 +25,6 @@ from dpcompose.ledger.requests import (
     Redemption,
     attempt_of,
 )
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision, Statement
 from dpcompose.ledger.scope import (
     AccountNode,
     Balance,
@@ -37,7 +36,6 @@ from dpcompose.ledger.scope import (
 from dpcompose.ledger.sqlite_connection import is_of_database
 from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import LedgerTables
-from dpcompose.ledger.text import scope_path, scope_paths
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
 from dpcompose.notebook import MOST, Listed
 from dpcompose.pictured import Plot

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from dpcompose import errors
-from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose.ledger.amount import Amount, Amounts, encode
+from dpcompose.ledger.entry import Fact, Facts, Statement, View, later
 from dpcompose.ledger.people import skeleton
-from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
 from dpcompose.ledger.scope import (
     AccountNode,
     available,
@@ -23,7 +23,6 @@ from dpcompose.ledger.scope import (
     root_of,
     spend,
 )
-from dpcompose.ledger.text import encode
 
 
 def _sum(first: Mapping[str, int], *others: Mapping[str, int]) -> Amounts:

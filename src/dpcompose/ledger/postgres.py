@@ -17,7 +17,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from dpcompose.errors import DomainError, StoreError
 from dpcompose.ledger import tables
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision
+from dpcompose.ledger.entry import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
 from dpcompose.ledger.store import Pool, Store
 from dpcompose.ledger.tables import LedgerTables, Row, Rows

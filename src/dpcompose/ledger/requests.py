@@ -10,10 +10,17 @@ from hashlib import sha256
 from typing import Any, Self, cast
 
 from dpcompose import check, errors
-from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
-from dpcompose.ledger.entry import Entry, Head, Receipt
+from dpcompose.ledger.amount import (
+    Amount,
+    Amounts,
+    Costs,
+    description_text,
+    encode,
+    sayable,
+    scope_path,
+)
+from dpcompose.ledger.entry import Entry, Facts, Head, Receipt, Request, RequestDecision, View
 from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
-from dpcompose.ledger.rules import Facts, Request, RequestDecision, View
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -24,7 +31,6 @@ from dpcompose.ledger.scope import (
     root_of,
     spend,
 )
-from dpcompose.ledger.text import description_text, encode, scope_path
 
 SLOT = "slots"
 """The name in place of a currency where a scope of slots is full."""

@@ -14,9 +14,8 @@ from weakref import finalize
 from dpcompose.errors import StoreError
 from dpcompose.ledger import head_record, sqlite_connection as driver, tables
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.entry import Head
+from dpcompose.ledger.entry import Head, Outcome, Request
 from dpcompose.ledger.head_record import CheckedFile, CheckedTables, HeadRecord, LossError
-from dpcompose.ledger.rules import Outcome, Request
 from dpcompose.ledger.sqlite_connection import (
     FileLock,
     FrozenConnection,

@@ -11,7 +11,7 @@ from threading import Semaphore
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from dpcompose.errors import StoreError
-from dpcompose.ledger.rules import Outcome, Request
+from dpcompose.ledger.entry import Outcome, Request
 from dpcompose.ledger.tables import LedgerTables
 
 

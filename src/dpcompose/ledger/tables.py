@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, cast
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
-from dpcompose.ledger.amount import Amounts, units_of, units_text
+from dpcompose.ledger.amount import Amounts, encode, units_of, units_text
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head, Record
 from dpcompose.ledger.front import Front, Vector
 from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
-from dpcompose.ledger.text import encode
 
 Row = tuple[Any, ...]
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
-from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.amount import Amounts, encode, units_of
+from dpcompose.ledger.entry import VERSION, Entry, Facts, Head, Record, Request, Statement, is_time
 from dpcompose.ledger.evidence import Checkpoint, State, TiledTree, key_path
 from dpcompose.ledger.merkle import (
     WIDTH,
@@ -24,10 +24,8 @@ from dpcompose.ledger.merkle import (
     leaf_hash,
 )
 from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
-from dpcompose.ledger.rules import Facts, Request, Statement
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
 from dpcompose.ledger.tables import LedgerTables
-from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
 
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
