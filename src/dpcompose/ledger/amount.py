@@ -87,7 +87,11 @@ def currency_name(value: object) -> str:
     return value
 
 
-def description_text(value: Mapping[str, Any] | None) -> str:
+Description = Mapping[str, Any] | None
+"""What is opened or charged, in plain values: text, numbers, booleans, None, lists and mappings of these."""
+
+
+def description_text(value: Description) -> str:
     """`value` as JSON: names are text, values are text, numbers, booleans, None, lists and mappings of these.
 
     Raises:
@@ -179,6 +183,7 @@ class Amount:
         Raises:
             DomainError: Negative, infinite, no number, 1e40 or more, or not a multiple of 1e-40.
         """
+        check.kind("name", name, str, "text")
         return value if isinstance(value, Amount) else cls(typed_units(name, value))
 
     @classmethod
@@ -186,6 +191,7 @@ class Amount:
         cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount"
     ) -> Amount:
         """The least multiple of 1e-40 that is not below `value` (a float is exactly that double): for costs."""
+        check.kind("name", name, str, "text")
         return value if isinstance(value, Amount) else cls(_rounded(name, value, up=True))
 
     @classmethod
@@ -193,6 +199,7 @@ class Amount:
         cls, value: Amount | int | Decimal | Fraction | float, *, name: str = "amount"
     ) -> Amount:
         """The largest multiple of 1e-40 that is not above `value` (a float is exactly that double): for caps."""
+        check.kind("name", name, str, "text")
         return value if isinstance(value, Amount) else cls(_rounded(name, value, up=False))
 
     @property
@@ -337,6 +344,7 @@ class Amounts(Mapping[str, Amount]):
         Raises:
             DomainError: A name that is none, or a value that is no amount; the message says which.
         """
+        check.kind("name", name, str, "text")
         if values is None:
             return cls({})
         check.kind(name, values, Mapping, "a mapping from currencies to amounts")

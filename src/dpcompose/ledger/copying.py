@@ -62,7 +62,7 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
     with ledger.store.snapshot() as snapshot:
 
         def fill(rows: Rows) -> None:
-            _require_sound(followed(snapshot, Anchor(), progress).problems)
+            _require_sound(followed(snapshot, Anchor(), progress)[1])
             _copy(snapshot, rows)
 
         return _in_new_file(out, fill, progress, Anchor.of(snapshot))
@@ -97,7 +97,7 @@ def restore(
         own = Anchor.of(snapshot)
         last = {root: head.sequence for root, head in own.heads}
         within, lost = _parted(wanted, last)
-        _require_sound(followed(snapshot, within, progress).problems)
+        _require_sound(followed(snapshot, within, progress)[1])
 
         def fill(rows: Rows) -> None:
             _copy(snapshot, rows)

@@ -286,7 +286,7 @@ class TiledTree:
         if (level, number) not in self._tiles:
             tile, first = self.snapshot.tile(self.root, level, number), number * WIDTH
             if tile is not None:
-                hashes = tile.hashes
+                hashes = tile
             elif level:
                 hashes = self.snapshot.tops(self.root, level - 1, first, first + WIDTH)
             else:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
-from dpcompose.ledger.amount import Amounts, Costs, sayable, scope_path, scope_paths
+from dpcompose.ledger.amount import Amounts, Costs, Description, sayable, scope_path, scope_paths
 from dpcompose.ledger.entry import Entry, Outcome, Receipt, Request, RequestDecision, Statement, now
 from dpcompose.ledger.evidence import VerifierKey, key_path
 from dpcompose.ledger.policies import Left, Tree
@@ -33,7 +32,7 @@ from dpcompose.ledger.scope import (
     paths_down_to,
     root_of,
 )
-from dpcompose.ledger.sqlite_connection import is_of_database
+from dpcompose.ledger.sqlite_connection import is_of_database, may_write as may_write_file
 from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import LedgerTables
 from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
@@ -96,10 +95,8 @@ def file_of(url: str) -> Path | None:
 
 def may_write(url: str) -> bool:
     """Whether the ledger at `url` is a file that this process may write, in a folder that it may write."""
-    from dpcompose.ledger.sqlite_connection import may_write as may_write_file
-
     path = file_of(url)
-    return path is not None and may_write_file(path) and may_write_file(path.absolute().parent)
+    return path is not None and all(map(may_write_file, (path, path.absolute().parent)))
 
 
 def address_of(url: str) -> str:
@@ -262,7 +259,7 @@ class Ledger(Listed):
         slots: int | None = None,
         cost: Costs | None = None,
         renew: str | timedelta | None = None,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
         key: str | None = None,
     ) -> Scope:
@@ -301,7 +298,7 @@ class Ledger(Listed):
         kind: str = "filter",
         caps: Costs | None = None,
         renew: str | timedelta | None = None,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
     ) -> int:
         """Open many scopes alike, in few commits; how many they are. Repeating it is safe.
@@ -338,7 +335,7 @@ class Ledger(Listed):
         path: str,
         *,
         cost: Costs,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
         key: str,
         priced: Sequence[Scope] = (),
@@ -517,12 +514,7 @@ class Ledger(Listed):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _decided(self, request: Request) -> RequestDecision:

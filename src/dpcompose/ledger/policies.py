@@ -87,11 +87,11 @@ class Reservation(Fact):
             if not len(own) < Reservation.MOST:
                 what = f"one person has at most {Reservation.MOST} at a time. Give one back"
                 raise errors.ReservationError(what)
-            cost, use = self.cost.units, Use(self.path, self.actor, self.cost.units)
+            cost = self.cost.units
             spend(tree.chain(self.path), cost)
             tree.hold()
             tree.require_room(self.path, cost)
-            for quota in tree.about(use):
+            for quota in tree.about(self.path, self.actor):
                 held = [each.remaining for each in own if quota.is_about(each.scope, self.actor)]
                 quota.require(view, self.actor, _sum(cost, *held).units, time)
             none, until = Amounts(dict.fromkeys(self.cost, 0)), later(time, self.seconds)
@@ -372,10 +372,10 @@ class Tree:
         text = live or self.view.fact(self.root, Reservation.ENDED, name)
         return None if text is None else Reservation.read(text)
 
-    def about(self, use: Use) -> list[Quota]:
+    def about(self, path: str, actor: str) -> list[Quota]:
         """The quotas under which a charge counts."""
         quotas = Quota.all(self.view, self.root).values()
-        return [each for each in quotas if each.is_about(use.path, use.actor)]
+        return [each for each in quotas if each.is_about(path, actor)]
 
     @property
     def has_policies(self) -> bool:
@@ -523,7 +523,7 @@ def evaluate(tree: Tree, use: Use) -> Note:
     except errors.OverdrawnError:
         return note  # the budgets refuse it, and record that they did
     note |= _approval(tree, use)
-    for quota in tree.about(use):
+    for quota in tree.about(use.path, use.actor):
         quota.require(tree.view, use.actor, use.cost, tree.time)
     if tree.reservations:  # there is room beside what others reserved
         tree.hold(besides=use.reservation)
@@ -531,15 +531,19 @@ def evaluate(tree: Tree, use: Use) -> Note:
     return note
 
 
-def usage(view: View, use: Use, time: str) -> Facts:
-    """The facts that a charge changes: what was spent under quotas, and used of its reservation."""
-    tree, facts = Tree(view, root_of(use.path), time), dict[tuple[str, str], str | None]()
-    if not use.cost:
+def usage(
+    view: View, path: str, actor: str, cost: Mapping[str, int], description: str = "", *, time: str
+) -> Facts:
+    """The facts that a charge changes: what was spent under quotas, and used of the reservation that its note names."""
+    root, facts = root_of(path), dict[tuple[str, str], str | None]()
+    reservations, quotas = view.facts(root, Reservation.kind), view.facts(root, Quota.kind)
+    if not cost or not (reservations or quotas):
         return facts
-    for quota in tree.about(use):
-        name, used = quota.used(view, use.actor, time)
-        facts[Quota.USED, name] = _sum(used, use.cost).text
-    own = None if use.reservation is None else Reservation.of(view, tree.root, use.reservation)
-    if own is not None and use.reservation is not None:
-        facts[Reservation.kind, use.reservation] = own.use(use.cost).text
+    for quota in Tree(view, root, time).about(path, actor):
+        name, used = quota.used(view, actor, time)
+        facts[Quota.USED, name] = _sum(used, cost).text
+    note: Any = json.loads(description).get("note") if '"reservation"' in description else None
+    own: Any = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if isinstance(own, str) and own in reservations:
+        facts[Reservation.kind, own] = Reservation.read(reservations[own]).use(cost).text
     return facts

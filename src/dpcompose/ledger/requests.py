@@ -14,13 +14,14 @@ from dpcompose.ledger.amount import (
     Amount,
     Amounts,
     Costs,
+    Description,
     description_text,
     encode,
     sayable,
     scope_path,
 )
-from dpcompose.ledger.entry import Entry, Facts, Head, Receipt, Request, RequestDecision, View
-from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
+from dpcompose.ledger.entry import Entry, Head, Receipt, Request, RequestDecision, View
+from dpcompose.ledger.policies import Tree, Use, evaluate, usage
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -28,7 +29,6 @@ from dpcompose.ledger.scope import (
     Scope,
     charged,
     paths_down_to,
-    root_of,
     spend,
 )
 
@@ -120,7 +120,7 @@ class Opening(Request):
         slots: int | None = None,
         cost: Costs | None = None,
         renew: str | timedelta | None,
-        description: Mapping[str, Any] | None,
+        description: Description,
         actor: str,
         key: str | None = None,
     ) -> Self:
@@ -192,7 +192,7 @@ class Opening(Request):
             above = self.path.rpartition("/")[0]
             evaluate(Tree(view, self.root, time), Use(above, self.actor, self.cost.units))
         entry = Entry.after(head, Entry.OPENED, content, time=time)
-        facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
+        facts = usage(view, self.path, self.actor, self.cost.units, time=time)
         return RequestDecision(entry, nodes, scope=scope, facts=facts)
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
@@ -239,9 +239,7 @@ class Opening(Request):
         return self.content(definition=definition, description=self.description, **cost)
 
 
-def _renewing(
-    description: Mapping[str, Any] | None, renew: str | timedelta | None
-) -> Mapping[str, Any] | None:
+def _renewing(description: Description, renew: str | timedelta | None) -> Description:
     """A description that says how the scope renews."""
     if renew is None:
         return description
@@ -312,7 +310,7 @@ class Charge(Request):
         cls,
         path: str,
         cost: Costs,
-        description: Mapping[str, Any] | None,
+        description: Description,
         *,
         actor: str,
         key: str,
@@ -375,7 +373,7 @@ class Charge(Request):
             time=time,
             hash=entry.hash,
         )
-        facts = usage_of(view, self.path, self.actor, self.cost.units, self.description, time)
+        facts = usage(view, self.path, self.actor, self.cost.units, self.description, time=time)
         return self._redeemed(RequestDecision(entry, nodes, receipt, facts=facts))
 
     def _redeemed(self, decision: RequestDecision) -> RequestDecision:
@@ -383,21 +381,6 @@ class Charge(Request):
             return decision
         redemption = Redemption(decision.receipt, self.actor, self.attempt)
         return replace(decision, redemption=redemption)
-
-
-def usage_of(
-    view: View, path: str, actor: str, cost: Mapping[str, int], description: str, time: str
-) -> Facts:
-    """The facts that a granted charge changes: quotas are counted, and the reservation that its note names."""
-    name: Any = None
-    root = root_of(path)
-    if not (view.facts(root, Quota.kind) or view.facts(root, Reservation.kind)):
-        return {}
-    if '"reservation"' in description:
-        note: Any = json.loads(description).get("note")
-        name = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    own = name if isinstance(name, str) else None
-    return usage(view, Use(path, actor, cost, reservation=own), time)
 
 
 def noted(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Semaphore
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.entry import Outcome, Request
@@ -63,19 +63,8 @@ PATIENCE = 60.0
 """Seconds to wait for a connection where all are in use."""
 
 
-class Connection(Protocol):
-    """A connection of a driver."""
-
-    def rollback(self) -> None:
-        """End the transaction, if one is open, without its changes; raise where the connection is lost."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=Any)
+"""A connection of a driver, which can be rolled back and closed."""
 
 
 class Pool(Generic[C]):

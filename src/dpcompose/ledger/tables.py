@@ -13,7 +13,7 @@ from dpcompose.ledger.amount import Amounts, encode, units_of, units_text
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head, Record
 from dpcompose.ledger.front import Front, Vector
-from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
+from dpcompose.ledger.merkle import WIDTH, leaf_hash, tile_hashes, tile_texts
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
 
 Row = tuple[Any, ...]
@@ -212,7 +212,7 @@ NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?,
 NEW_ENTRY = _insert("entry")
 FACT = "SELECT value FROM fact WHERE root = ? AND kind = ? AND name = ?"
 FACTS = "SELECT name, value FROM fact WHERE root = ? AND kind = ?"
-TILE = "SELECT hashes, top FROM tile WHERE root = ? AND level = ? AND number = ?"
+TILE = "SELECT hashes FROM tile WHERE root = ? AND level = ? AND number = ?"
 TOPS = "SELECT top FROM tile WHERE root = ? AND level = ? AND number >= ? AND number < ? ORDER BY number"
 TILES = "SELECT level, number, hashes, top FROM tile WHERE root = ? ORDER BY level, number"
 NEW_TILE = _insert("tile")
@@ -431,10 +431,10 @@ class LedgerTables:
             (self._version,) = self.rows.row(LATEST) or (0,)
         return self._version >= VERSION
 
-    def tile(self, root: str, level: int, number: int) -> Tile | None:
-        """A full tile of the tree of hashes; None where it is not full."""
+    def tile(self, root: str, level: int, number: int) -> list[bytes] | None:
+        """The hashes of a full tile of the tree of hashes; None where it is not full."""
         row = self.rows.row(TILE, (root, level, number)) if self.has_facts() else None
-        return None if row is None else Tile.read(*row)
+        return None if row is None else tile_hashes(row[0])
 
     def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
         """The roots of full tiles of a level, from one number to before another."""
@@ -451,7 +451,7 @@ class LedgerTables:
             self._fill(root, 0, number, [leaf_hash(record.body) for record in records])
 
     def _fill(self, root: str, level: int, number: int, hashes: list[bytes]) -> None:
-        self._write(NEW_TILE, [(root, level, number, *Tile.of(hashes).texts)])
+        self._write(NEW_TILE, [(root, level, number, *tile_texts(hashes))])
         if (number + 1) % WIDTH == 0:
             first = number + 1 - WIDTH
             self._fill(root, level + 1, number // WIDTH, self.tops(root, level, first, number + 1))

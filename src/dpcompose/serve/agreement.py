@@ -13,7 +13,7 @@ from dpcompose.serve.request import (
     Delta,
     Key,
     Mechanism,
-    Searched,
+    Text,
     integer,
     line,
     number,
@@ -191,7 +191,7 @@ def agreed(service: Service, who: Identity, scope: str) -> Answer:
 
 
 @route("GET", Role.KEEPER, Role.AUDITOR)
-def people(service: Service, who: Identity, scope: str, *, name: Searched = "") -> Answer:
+def people(service: Service, who: Identity, scope: str, *, name: Text = "") -> Answer:
     """Everybody who was ever invited at or below a scope, or one name; by whom and when, the newest first."""
     listed = [token for _, token in service.people.listed(scope) if name in ("", token.name)]
     return {"people": [vars(each) for each in listed[:MOST_SHOWN]]}

@@ -212,7 +212,7 @@ Delta = Annotated[
 ]
 Key = Annotated[str, line("The idempotency key, one's own.")]
 Before = Annotated[int | None, integer("As the page before this one said.", least=0)]
-Searched = Annotated[str, line(least=0)]
+Text = Annotated[str, line(least=0)]
 Caps = Annotated[Amounts, amounts()]
 Name = Annotated[str, line("Of a person, without @.", most=100)]
 

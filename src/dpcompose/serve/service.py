@@ -47,7 +47,7 @@ from dpcompose.serve.request import (
     Key,
     Mechanism,
     Name,
-    Searched,
+    Text,
     exact_delta,
     integer,
     line,
@@ -437,9 +437,9 @@ class Service:
         who: Identity,
         scope: str,
         *,
-        actor: Searched = "",
-        kind: Searched = "",
-        words: Searched = "",
+        actor: Text = "",
+        kind: Text = "",
+        words: Text = "",
         before: Before = None,
     ) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
