@@ -210,17 +210,13 @@ def transaction(
 
     If it is `confirmed`, a commit that the standby did not confirm is uncertain too.
     """
-    committing = False
-    try:
-        with pool.connection() as connection:
-            yield PostgresRows(connection)
-            committing = True
+    with failures(pool.url), pool.connection() as connection:
+        yield PostgresRows(connection)
+        with failures(pool.url, uncertain=True):
             if confirmed:
                 commit(connection, pool.url)
             else:
                 connection.commit()
-    except psycopg.Error as error:
-        raise failure(pool.url, error, uncertain=committing) from error
 
 
 def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
@@ -343,12 +339,12 @@ def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
 
 
 @contextmanager
-def failures(url: str) -> Generator[None]:
+def failures(url: str, *, uncertain: bool = False) -> Generator[None]:
     """Turn what the driver raises into StoreError."""
     try:
         yield
     except psycopg.Error as error:
-        raise failure(url, error, uncertain=False) from error
+        raise failure(url, error, uncertain=uncertain) from error
 
 
 ATTEMPTS = 20

@@ -31,6 +31,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -41,7 +42,7 @@ from dpcompose import errors, release
 from dpcompose.account import Account, exact
 from dpcompose.adaptive import Budget
 from dpcompose.errors import StoreError
-from dpcompose.ledger import Charge, Ledger, Receipt, SetFact, encode, root_of
+from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
 from dpcompose.serve.queue import still_admitted
@@ -298,12 +299,7 @@ class Payer(Account):
         }
         account, charge = self.service.ledger_charge(self.who, self.quote(mechanism, delta), fields)
 
-        def charged(own: Charge) -> Receipt:
-            (outcome,) = self.service.charge_all([(account, own)])
-            if isinstance(outcome, errors.DPComposeError):
-                raise outcome
-            return outcome
-
+        charged = partial(self.service.charge_alone, account)
         try:
             receipt = release.Shelf.attempted(
                 f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))

@@ -273,10 +273,7 @@ class Service:
             quote = self.quote(scope, mechanism, delta)
             fields = {"mechanism": mechanism, "key": key, "delta": delta}
             fields |= {"description": description, "reservation": reservation}
-            (outcome,) = self.charge_all([self.ledger_charge(who, quote, fields)])
-            if isinstance(outcome, errors.DPComposeError):
-                raise outcome
-            return outcome
+            return self.charge_alone(*self.ledger_charge(who, quote, fields))
 
         try:
             return {"receipt": charged().to_json()}
@@ -300,6 +297,13 @@ class Service:
             None if reservation is None else own_key(who, reservation),
             self.refusals.may_record,
         )
+
+    def charge_alone(self, account: Account, charge: Charge) -> Receipt:
+        """The receipt of one charge; raises its refusal."""
+        (outcome,) = self.charge_all([(account, charge)])
+        if isinstance(outcome, errors.DPComposeError):
+            raise outcome
+        return outcome
 
     def charge_all(
         self, charges: Sequence[tuple[Account, Charge]]
