@@ -16,6 +16,7 @@ if True:
     from .evidence import (
         Checkpoint as Checkpoint,
         Evidence as Evidence,
+        Published as Published,
         SigningKey as SigningKey,
         State as State,
         VerifierKey as VerifierKey,

@@ -12,14 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dpcompose.errors import DomainError, EvidenceError, MissingExtraError, TamperedError
+from dpcompose.errors import (
+    DomainError,
+    EvidenceError,
+    MissingExtraError,
+    TamperedError,
+    UnsupportedError,
+)
 from dpcompose.ledger import merkle
 from dpcompose.ledger.amount import encode, scope_path
 from dpcompose.ledger.entry import Entry
 from dpcompose.ledger.merkle import HASH_SIZE, WIDTH, Range, leaf_hash
-from dpcompose.ledger.scope import AccountNode, root_of
+from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
 from dpcompose.ledger.tables import LedgerTables, node_of, scope_of
 
 if TYPE_CHECKING:
@@ -615,3 +622,45 @@ def _hashes(lines: Sequence[str]) -> list[bytes]:
     if any(len(each) != HASH_SIZE for each in found):
         raise EvidenceError("its hashes cannot be read")
     return found
+
+
+@dataclass(frozen=True)
+class Published:
+    """The file that `dpcompose ledger evidence checkpoint` writes, and the keys that sign it.
+
+    Args:
+        file: Read anew for each question, so that a keeper replaces it at any time.
+        keys: Public ones.
+    """
+
+    file: Path
+    keys: Sequence[VerifierKey]
+
+    def checkpoint(self, root: str) -> Checkpoint:
+        """The largest checkpoint of a tree.
+
+        Raises:
+            UnsupportedError: There is none that a trusted key signed.
+        """
+        try:
+            found = Checkpoint.read_all(self.file.read_text("utf-8"), self.keys)
+        except (OSError, EvidenceError, UnicodeDecodeError):
+            found = ()
+        own = [each for each in found if each.root == root]
+        if not own:
+            raise UnsupportedError(
+                "a proof", "no signed checkpoint of this tree is published", "Ask its keeper"
+            )
+        return max(own, key=lambda each: each.size)
+
+    def proof(self, snapshot: LedgerTables, scope: str, entry: int) -> str:
+        """The proof that an entry at or below a scope is under the checkpoint of its tree.
+
+        Raises:
+            DomainError: There is no such entry there.
+        """
+        root = root_of(scope)
+        for record in snapshot.records(root, after=entry - 1, limit=1):
+            if record.sequence == entry and is_at_or_below(record.scope, scope):
+                return Evidence.prove_inclusion(snapshot, entry, self.checkpoint(root))
+        raise DomainError("entry", entry, f"the number of an entry of {scope!r}")
