@@ -37,4 +37,3 @@ if True:
         paths_down_to as paths_down_to,
         root_of as root_of,
     )
-    from .verification import Replay as Replay

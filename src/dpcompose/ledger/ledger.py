@@ -35,7 +35,7 @@ from dpcompose.ledger.scope import (
 from dpcompose.ledger.sqlite_connection import is_of_database, may_write as may_write_file
 from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import LedgerTables
-from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
+from dpcompose.ledger.verification import Anchor, Progress, Replay, Verification, verify
 from dpcompose.notebook import MOST, Listed
 from dpcompose.pictured import Plot
 
@@ -222,6 +222,7 @@ class Ledger(Listed):
     file_of = staticmethod(file_of)
     is_of_database = staticmethod(is_of_database)
     may_write = staticmethod(may_write)
+    replay = Replay
 
     @classmethod
     def open(

@@ -191,13 +191,13 @@ class Pages:
         request: Request,
         who: Identity,
         path: str,
-        asked: Mapping[str, str],
-        said: Mapping[str, Any] | None = None,
+        query: Mapping[str, str],
+        outcome: Mapping[str, Any] | None = None,
         status: int = 200,
     ) -> Response:
         """A page, with the answer to the query in its URL, and what became of a form that was sent."""
-        desk = self._desk(who, path, asked.get("at", ""), str(request.base_url))
-        own = who, path, asked, form_of(request.cookies.get(COOKIE, "")), said, desk
+        desk = self._desk(who, path, query.get("at", ""), str(request.base_url))
+        own = who, path, query, form_of(request.cookies.get(COOKIE, "")), outcome, desk
         page = self.gate.service.read(page_for, *own)
         return Response(page, status, media_type="text/html")
 
