@@ -428,13 +428,14 @@ class Ledger(Listed):
         path = key_path(root, key)
         self.close_scope(path, actor=actor, key=f"close {path}")
 
-    def state(self, statement: Statement) -> None:
-        """Record a statement about people or policies: an entry that changes no balance.
+    def state(self, *statements: Statement) -> None:
+        """Record statements about people or policies in one tree: entries that change no balance.
 
         Raises:
-            LedgerError: It does not hold, or another was recorded under its key.
+            LedgerError: One does not hold, or another was recorded under its key.
         """
-        self._decided(statement)
+        for outcome in self.store.transact(statements):
+            _granted(outcome)
 
     @contextmanager
     def moment(self) -> Generator[Moment]:

@@ -66,12 +66,8 @@ def refused(
     head: Head, content: Mapping[str, str], refusal: errors.OverdrawnError, *, time: str
 ) -> RequestDecision:
     """A refusal, recorded; it changes no balance."""
-    short = {
-        "scope": refusal.scope,
-        "currency": refusal.currency,
-        "asked": str(refusal.requested),
-        "left": str(refusal.left),
-    }
+    short = {"scope": refusal.scope, "currency": refusal.currency}
+    short |= {"asked": str(refusal.requested), "left": str(refusal.left)}
     entry = Entry.after(head, Entry.REFUSED, {**content, "short": encode(short)}, time=time)
     return RequestDecision(entry, refusal=refusal)
 

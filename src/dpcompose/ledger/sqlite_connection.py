@@ -30,6 +30,13 @@ LOCK_PATIENCE = 10.0
 PATIENCE = 60.0
 """Seconds to wait for the lock of a program that takes no turns."""
 
+_OPTIONS: Mapping[str, Any] = {
+    "timeout": PATIENCE,
+    "isolation_level": None,
+    "check_same_thread": False,
+}
+"""Of every connection."""
+
 IDLE, MOST = 5, 1000
 """Connections for reading that stay open, and that are in use at once."""
 
@@ -191,10 +198,7 @@ def connect(path: Path) -> sqlite3.Connection:
         StoreError: The file is another program's database, or a setting cannot be had.
         sqlite3.Error: It cannot be opened.
     """
-    connection = sqlite3.connect(
-        path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-    )
-    return _set(connection, path, tuple(SETTINGS))
+    return _set(sqlite3.connect(path, **_OPTIONS), path, tuple(SETTINGS))
 
 
 def _set(connection: sqlite3.Connection, path: Path, names: Sequence[str]) -> sqlite3.Connection:
@@ -241,14 +245,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
             f"its log {log.name} has no index beside it ({path.name}-shm), and reading makes none"
         )
         raise StoreError(str(path), what, "Open it for writing once, or copy all its files")
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?{how}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=made,
-    )
+    connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, factory=made, **_OPTIONS)
     return _set(connection, path, ("trusted_schema", "cache_size"))
 
 

@@ -283,13 +283,8 @@ def _spent_text(spent: Vector, parts: Mapping[str, Front]) -> str:
 
 def balance_row(node: AccountNode) -> Row:
     """spent, taken, closed, root, path."""
-    return (
-        _spent_text(node.spent, node.parts),
-        node.taken,
-        int(node.closed),
-        root_of(node.scope.path),
-        node.scope.path,
-    )
+    spent, own = _spent_text(node.spent, node.parts), node.scope
+    return (spent, node.taken, int(node.closed), own.root, own.path)
 
 
 def node_of(scope: Scope, row: Sequence[Any] | None) -> AccountNode:

@@ -263,9 +263,7 @@ def _record(target: ledger.Ledger, facts: list[tuple[str, str, str, str]]) -> No
             for top, kind, name, text in facts
             if top == root
         ]
-        for outcome in target.store.transact(statements):
-            if isinstance(outcome, errors.DPComposeError):
-                raise outcome
+        target.state(*statements)
 
 
 def _key(kind: str, name: str) -> str:

@@ -28,7 +28,7 @@ from dpcompose.notebook import written
 from dpcompose.report import above, at_least, below, trimmed
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
-from dpcompose.serve.queue import Page, Verifier, page
+from dpcompose.serve.queue import Page, Verifier, matching, page
 from dpcompose.serve.service import Service, mechanism_of
 
 
@@ -225,13 +225,8 @@ class Look:
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries of the window that match the search."""
-        actor, kind, words = (self.query[name] for name in SEARCHED)
-        found = (
-            each
-            for each in self.window.entries
-            if actor in ("", each.actor) and kind in ("", each.kind) and words in each.body
-        )
-        return list(islice(found, LONGEST_LIST))
+        is_wanted = matching(*(self.query[name] for name in SEARCHED))
+        return list(islice(filter(is_wanted, self.window.entries), LONGEST_LIST))
 
     @cached_property
     def granted(self) -> list[Entry]:

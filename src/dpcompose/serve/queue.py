@@ -426,6 +426,13 @@ class Page:
     before: int | None
 
 
+def matching(actor: str, kind: str, words: str) -> Callable[[Entry], bool]:
+    """Whether an entry is of that actor and kind, and has these words; where one is empty, of any."""
+    return lambda entry: (
+        actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
+    )
+
+
 def page(
     moment: Moment,
     scope: str,

@@ -32,7 +32,7 @@ from dpcompose.ledger import (
 from dpcompose.mechanisms import kinds, parse
 from dpcompose.serve import request
 from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
-from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, page
+from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, matching, page
 from dpcompose.serve.request import (
     Answer,
     Before,
@@ -396,11 +396,8 @@ class Service:
     ) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
 
-        def wanted(entry: Entry) -> bool:
-            return actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
-
         with self.ledger.moment() as moment:
-            found = page(moment, scope, before, wanted)
+            found = page(moment, scope, before, matching(actor, kind, words))
         return {
             "entries": [shown(each) | {"body": each.body} for each in found.entries],
             "before": found.before,
