@@ -135,9 +135,8 @@ class VerifierKey:
                 if signature is None:
                     continue
                 if not key.verifies(signature, f"{text}\n"):
-                    raise EvidenceError(
-                        f"the signature of {key.name!r} is not that of this text: one of them was changed"
-                    )
+                    what = f"the signature of {key.name!r} is not that of this text"
+                    raise EvidenceError(f"{what}: one of them was changed")
                 signer = signer or key
         if signer is None:
             names = ", ".join(sorted({repr(key.name) for key in keys})) or "no key"
@@ -497,11 +496,8 @@ class Evidence:
             TamperedError: The log is not the one that was signed.
         """
         if not (type(sequence) is int and 1 <= sequence <= checkpoint.size):
-            raise DomainError(
-                "entry",
-                sequence,
-                f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}",
-            )
+            domain = f"an entry of {checkpoint.root!r} under the checkpoint, 1 to {checkpoint.size}"
+            raise DomainError("entry", sequence, domain)
         found = _tree(snapshot, checkpoint).proven(sequence, checkpoint)
         if found is None:
             raise _other_log(checkpoint)  # the entry, or a tile, is not what was signed
@@ -521,11 +517,8 @@ class Evidence:
         """
         if not (earlier.root == later.root and earlier.size <= later.size):
             checkpoint = f"{earlier.root} with {earlier.size} entries"
-            raise DomainError(
-                "earlier",
-                checkpoint,
-                f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries",
-            )
+            domain = f"an earlier checkpoint of {later.root!r}, of at most {later.size} entries"
+            raise DomainError("earlier", checkpoint, domain)
         tree = _tree(snapshot, later)
         if tree.hashes([(0, earlier.size)]) != [earlier.root_hash]:
             raise _other_log(earlier)

@@ -515,11 +515,8 @@ def new_tables(url: str) -> Generator[PostgresRows]:
         with transaction(pool) as rows:
             rows.run(_MIGRATING)
             if tables.version_of(rows, url=pool.url) != 0:
-                raise StoreError(
-                    pool.url,
-                    "there is a ledger already",
-                    "Name an empty database; nothing is written over",
-                )
+                remedy = "Name an empty database; nothing is written over"
+                raise StoreError(pool.url, "there is a ledger already", remedy)
             yield rows
     finally:
         pool.close()

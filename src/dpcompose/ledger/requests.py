@@ -143,11 +143,8 @@ class Opening(Request):
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
-                raise errors.DomainError(
-                    "slots",
-                    sayable(self.slots),
-                    f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots",
-                )
+                domain = f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots"
+                raise errors.DomainError("slots", sayable(self.slots), domain)
             if not self.caps:
                 raise errors.DomainError("caps", self.caps, "the caps that each slot has")
         elif self.slots is not None:
@@ -269,9 +266,8 @@ def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
     elif scope.kind is Kind.PARTITION and beyond - {own}:
         reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
     if reason:
-        raise errors.UnsupportedError(
-            f"the scope {scope.path!r} (renewed {_often(own)})", reason, "Renew both alike, or none"
-        )
+        what = f"the scope {scope.path!r} (renewed {_often(own)})"
+        raise errors.UnsupportedError(what, reason, "Renew both alike, or none")
 
 
 def _often(renewal: Renewal | None) -> str:
@@ -465,15 +461,11 @@ class Redemption(Request):
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
         if entry is None or entry.kind != Entry.GRANTED or Receipt.of(entry) != receipt:
-            raise errors.ReceiptError(
-                receipt.scope, receipt.sequence, "this ledger did not give it. Charge first"
-            )
+            what = "this ledger did not give it. Charge first"
+            raise errors.ReceiptError(receipt.scope, receipt.sequence, what)
         if self.actor != entry.actor:
-            raise errors.ReceiptError(
-                receipt.scope,
-                receipt.sequence,
-                "somebody else charged it. Who charged may redeem it",
-            )
+            what = "somebody else charged it. Who charged may redeem it"
+            raise errors.ReceiptError(receipt.scope, receipt.sequence, what)
         own = {} if self.attempt is None else {"attempt": encode(self.attempt)}
         content = self.content(redeems=str(entry.sequence), **own)
         earlier = view.redemption(receipt.root, receipt.sequence)
