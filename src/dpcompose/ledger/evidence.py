@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from dpcompose import check
 from dpcompose.errors import (
     DomainError,
     EvidenceError,
@@ -391,6 +392,7 @@ class Checkpoint:
 
 def key_path(root: str, key: VerifierKey) -> str:
     """The scope that announces a key: `world/key-0a1b2c3d`, opened to announce and closed to revoke."""
+    check.kind("key", key, VerifierKey, "the public key of a signer")
     return f"{root}/key-{key.id.hex()}"
 
 
