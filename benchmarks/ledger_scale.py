@@ -21,8 +21,7 @@ from dpcompose import Laplace
 from dpcompose.account import Account, exposure, open_scope, open_scopes
 from dpcompose.adaptive import PureFilter
 from dpcompose.ledger import Anchor, Charge, Ledger
-from dpcompose.ledger.checkpoint import Checkpoint, SigningKey, State
-from dpcompose.ledger.evidence import Evidence
+from dpcompose.ledger.evidence import Checkpoint, Evidence, SigningKey, State
 from dpcompose.serve.queue import page
 
 DEPARTMENTS, THREADS = 100, 32

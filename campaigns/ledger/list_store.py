@@ -11,21 +11,18 @@ from threading import RLock
 from typing import Any
 
 from dpcompose.errors import DPComposeError
-from dpcompose.ledger.entry import Entry, Head, Record, now
-from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
-from dpcompose.ledger.rules import Outcome, Request
+from dpcompose.ledger.amount import encode
+from dpcompose.ledger.entry import Entry, Head, Outcome, Record, Request, now
+from dpcompose.ledger.merkle import WIDTH, leaf_hash, root_hash, tile_texts
 from dpcompose.ledger.scope import AccountNode, is_at_or_below, root_of
-from dpcompose.ledger.store import closed
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import balance_row, scope_row
-from dpcompose.ledger.text import encode
 
 
 @dataclass
-class ListStore:
+class ListStore(Store):
     """Entries in lists, balances in a dictionary, one lock around both."""
 
-    url: str = "lists"
-    source: None = None
     _nodes: dict[str, AccountNode] = field(default_factory=dict[str, AccountNode])
     _entries: defaultdict[str, list[tuple[str, str]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -36,7 +33,9 @@ class ListStore:
     _redemptions: dict[tuple[str, int], Entry] = field(default_factory=dict[tuple[str, int], Entry])
     _facts: dict[tuple[str, str, str], str] = field(default_factory=dict[tuple[str, str, str], str])
     _lock: RLock = field(default_factory=RLock)
-    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__("lists", None)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         with self.snapshot():
@@ -72,12 +71,8 @@ class ListStore:
     @contextmanager
     def snapshot(self) -> Generator[Any]:
         with self._lock:
-            if self._closed:
-                raise closed(self.url)
+            self._require_usable()
             yield self
-
-    def close(self) -> None:
-        self._closed = True
 
     def node(self, path: str) -> AccountNode | None:
         return self._nodes.get(path)
@@ -105,9 +100,9 @@ class ListStore:
     def has_facts(self) -> bool:
         return True
 
-    def tile(self, root: str, level: int, number: int) -> Tile | None:
+    def tile(self, root: str, level: int, number: int) -> list[bytes] | None:
         hashes = self._level(root, level)[number * WIDTH : (number + 1) * WIDTH]
-        return Tile.of(hashes) if len(hashes) == WIDTH else None
+        return hashes if len(hashes) == WIDTH else None
 
     def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
         return self._level(root, level + 1)[first:stop]
@@ -117,14 +112,14 @@ class ListStore:
             for number in range(len(self._level(root, level + 1))):
                 tile = self.tile(root, level, number)
                 assert tile is not None
-                yield level, number, *tile.texts
+                yield level, number, *tile_texts(tile)
 
     def _level(self, root: str, level: int) -> list[bytes]:
         if not level:
             return [leaf_hash(body) for body, _ in self._entries.get(root, [])]
         below = self._level(root, level - 1)
         cuts = [below[at : at + WIDTH] for at in range(0, len(below), WIDTH)]
-        return [Tile.of(cut).top for cut in cuts if len(cut) == WIDTH]
+        return [root_hash(cut) for cut in cuts if len(cut) == WIDTH]
 
     def head(self, root: str) -> Head:
         return self._heads.get(root, Head())

@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 from dpcompose.ledger import Ledger, sqlite, sqlite_connection
 from dpcompose.ledger.batch import Batch
+from dpcompose.ledger.entry import Request
 from dpcompose.ledger.head_record import CheckedFile
-from dpcompose.ledger.rules import Request
 from dpcompose.ledger.scope import AccountNode, paths_down_to
-from dpcompose.ledger.sqlite import SQLiteStore, _Progress
+from dpcompose.ledger.sqlite import SQLiteStore
 from dpcompose.ledger.sqlite_connection import SQLiteRows
 from dpcompose.ledger.tables import LedgerTables
 
@@ -87,7 +87,7 @@ class Careless(SQLiteStore):
     """Takes no notice of errors while it commits."""
 
     def _commit(self, requests: Sequence[Request]) -> list[Any]:
-        with self._failures(_Progress()), self._file_lock:
+        with self._failures(), self._file_lock:
             self._writer.execute("BEGIN IMMEDIATE")
             batch = Batch(self._stored)
             outcomes = batch.decide_all(requests)

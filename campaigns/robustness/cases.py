@@ -127,6 +127,7 @@ MADE = [
 BETWEEN_ROOMS = {
     "restored",
     "is_of_database",
+    "replay",
     "in_percent",
     "of_theorem",
     "state",
@@ -200,6 +201,10 @@ def query() -> experiment.Query:
 
 def game() -> experiment.Experiment:
     return experiment.Experiment(experiment.Repeater(query()), family=[response()], rounds=2)
+
+
+def signer() -> ledger.VerifierKey:
+    return ledger.VerifierKey("acme.example", bytes(range(32)))
 
 
 def opened() -> ledger.Ledger:
@@ -561,6 +566,8 @@ SPECIAL: dict[str, dict[str, Callable[[], Any]]] = {
         ]
     },
     "Ledger.redeem": {"receipt": lambda: None},
+    "Ledger.announce_key": {"root": lambda: "city", "key": signer},
+    "Ledger.revoke_key": {"root": lambda: "city", "key": signer},
     "Account.redeem": {"receipt": lambda: None, "nonce": lambda: None},
     "Account.charge": {"description": lambda: None, "delta": lambda: None},
     "PlanRisk.power": {"rate": lambda: 1e-3},

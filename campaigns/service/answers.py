@@ -99,7 +99,7 @@ def serve(ledger_url: str, folder: str, control: str, port: int, pipe: Connectio
     """One server, until it is killed; with a port over HTTP."""
     from dpcompose.ledger import postgres
     from dpcompose.release import aggregate, answers, design, worker
-    from dpcompose.serve import counter, service as services, shared
+    from dpcompose.serve import counter, service as services
 
     worker._started = Forked  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     home = Path(folder)
@@ -120,7 +120,7 @@ def serve(ledger_url: str, folder: str, control: str, port: int, pipe: Connectio
         "redeem": (counter.Payer, "redeem"),
         "scan": (aggregate.Scans, "exact"),
         "draw": (design.Design, "draw"),
-        "keep": (shared.Shared if desk.shared else answers.InDirectory, "keep"),
+        "keep": (counter.Shared if desk.shared else answers.InDirectory, "keep"),
         "leave": (counter.Desk, "leave"),
     }
     step: list[str] = [""]
@@ -128,7 +128,7 @@ def serve(ledger_url: str, folder: str, control: str, port: int, pipe: Connectio
     for name, (owner, method) in owners.items():
         _kill_at(owner, method, name, step)
     _kill_at(Path, "replace", "half kept", step)
-    _kill_at(postgres.PostgresRows, "run", "half kept", step, statement=shared._SHOW)
+    _kill_at(postgres.PostgresRows, "run", "half kept", step, statement=counter._SHOW)
     if port:
         _listen(service, port)
     pipe.send((reason, desk.worker.process.pid))

@@ -26,7 +26,7 @@ from dpcompose.errors import (
     UnknownScopeError,
 )
 from dpcompose.ledger import Amount, Amounts, Anchor, Ledger, Receipt
-from dpcompose.ledger.text import scope_path
+from dpcompose.ledger.amount import scope_path
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

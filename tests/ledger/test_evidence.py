@@ -12,12 +12,18 @@ from dpcompose.ledger import (
     Anchor,
     Charge,
     Ledger,
-    checkpoint as checkpoints_module,
+    evidence as checkpoints_module,
     tables,
     verification,
 )
-from dpcompose.ledger.checkpoint import Checkpoint, SigningKey, TiledTree, VerifierKey, key_path
-from dpcompose.ledger.evidence import Evidence
+from dpcompose.ledger.evidence import (
+    Checkpoint,
+    Evidence,
+    SigningKey,
+    TiledTree,
+    VerifierKey,
+    key_path,
+)
 from dpcompose.ledger.merkle import (
     EMPTY,
     Frontier,
@@ -257,15 +263,15 @@ def test_verify_takes_checkpoints_as_anchors() -> None:
 def test_a_key_is_announced_and_revoked_in_the_log() -> None:
     ledger = filled()
     with pytest.raises(UnknownScopeError):
-        Evidence.revoke_key(ledger, "city", KEY.verifier, actor="keeper")
-    path = Evidence.announce_key(ledger, "city", KEY.verifier, actor="keeper")
+        ledger.revoke_key("city", KEY.verifier, actor="keeper")
+    path = ledger.announce_key("city", KEY.verifier, actor="keeper")
     assert (
         path
         == key_path("city", KEY.verifier)
-        == Evidence.announce_key(ledger, "city", KEY.verifier, actor="keeper")
+        == ledger.announce_key("city", KEY.verifier, actor="keeper")
     )
     before = signed(ledger)
-    Evidence.revoke_key(ledger, "city", KEY.verifier, actor="keeper")
+    ledger.revoke_key("city", KEY.verifier, actor="keeper")
     assert ledger.verify(Anchor(checkpoints=(before, signed(ledger, OTHER)))).anchored
     with pytest.raises(TamperedError, match="entry 8 revokes it"):
         ledger.verify(Anchor(checkpoints=(signed(ledger),)))

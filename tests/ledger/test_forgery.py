@@ -15,7 +15,7 @@ import pytest
 
 from dpcompose.errors import CurrencyError, DomainError, OverdrawnError, StoreError, TamperedError
 from dpcompose.ledger import Amount, Amounts, Ledger, Receipt
-from dpcompose.ledger.text import encode
+from dpcompose.ledger.amount import encode
 
 
 @pytest.fixture

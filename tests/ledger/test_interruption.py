@@ -17,7 +17,7 @@ import pytest
 from dpcompose.errors import StoreError
 from dpcompose.ledger import Ledger, batch
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision
+from dpcompose.ledger.entry import Outcome, Request, RequestDecision
 
 
 class InterruptionError(Exception):

@@ -12,8 +12,7 @@ import pytest
 
 from dpcompose.errors import DomainError, OverdrawnError, TamperedError
 from dpcompose.ledger import Amounts, Anchor, Charge, Checkpoint, Ledger, SigningKey
-from dpcompose.ledger.checkpoint import State
-from dpcompose.ledger.evidence import Evidence
+from dpcompose.ledger.evidence import State
 from dpcompose.ledger.policies import Quota
 
 KEY = SigningKey("acme.example/privacy", bytes(range(32)))
@@ -148,9 +147,9 @@ def test_a_state_that_was_not_signed_begins_nothing(path: Path) -> None:
 def test_a_key_that_was_revoked_before_its_checkpoint(path: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.scope("city", caps={"epsilon": 1}, actor="Ada")
-        Evidence.announce_key(ledger, "city", KEY.verifier, actor="Ada")
+        ledger.announce_key("city", KEY.verifier, actor="Ada")
         early = signed(ledger)
-        Evidence.revoke_key(ledger, "city", KEY.verifier, actor="Ada")
+        ledger.revoke_key("city", KEY.verifier, actor="Ada")
         assert ledger.verify(early).since == (("city", 2),)
         with pytest.raises(TamperedError, match="revokes it"):
             ledger.verify(signed(ledger))

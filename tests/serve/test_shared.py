@@ -26,9 +26,8 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release import Catalog, worker
 from dpcompose.serve import Identities, Identity, Role, Service
-from dpcompose.serve.counter import Counter, Desk
+from dpcompose.serve.counter import Counter, Desk, Shared
 from dpcompose.serve.request import ROUTES
-from dpcompose.serve.shared import Shared
 from tests.serve.test_counter import COUNT, ROWS, SCOPE
 
 pytestmark = pytest.mark.server

@@ -80,12 +80,8 @@ def announce(
         revoke: Revoke it instead.
     """
     with opened(url) as ledger:
-        from dpcompose.ledger import Evidence
-
         for each in keys_of([key]):
-            (Evidence.revoke_key if revoke else Evidence.announce_key)(
-                ledger, scope, each, actor=actor
-            )
+            (ledger.revoke_key if revoke else ledger.announce_key)(scope, each, actor=actor)
             stdout(f"{printable(scope)}: {each.text} {'revoked' if revoke else 'announced'}\n")
 
 

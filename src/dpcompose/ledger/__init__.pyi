@@ -5,15 +5,22 @@ from .scope import Balance as Balance, Kind as Kind, Scope as Scope
 from .verification import Anchor as Anchor, Verification as Verification
 
 if True:
-    from .checkpoint import (
+    from .amount import (
+        description_text as description_text,
+        encode as encode,
+        scope_path as scope_path,
+        scope_paths as scope_paths,
+    )
+    from .copying import backup as backup, restore as restore
+    from .entry import SetFact as SetFact, Statement as Statement, later as later, now as now
+    from .evidence import (
         Checkpoint as Checkpoint,
+        Evidence as Evidence,
+        Published as Published,
         SigningKey as SigningKey,
         State as State,
         VerifierKey as VerifierKey,
     )
-    from .copying import backup as backup, restore as restore
-    from .entry import now as now
-    from .evidence import Evidence as Evidence
     from .people import PEOPLE as PEOPLE, Token as Token
     from .policies import (
         ApprovalRequest as ApprovalRequest,
@@ -24,17 +31,9 @@ if True:
         Tree as Tree,
     )
     from .requests import Charge as Charge
-    from .rules import SetFact as SetFact, Statement as Statement, later as later
     from .scope import (
         Renewal as Renewal,
         is_at_or_below as is_at_or_below,
         paths_down_to as paths_down_to,
         root_of as root_of,
     )
-    from .text import (
-        description_text as description_text,
-        encode as encode,
-        scope_path as scope_path,
-        scope_paths as scope_paths,
-    )
-    from .verification import Replay as Replay

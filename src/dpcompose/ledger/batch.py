@@ -10,8 +10,7 @@ from threading import Lock
 from typing import Protocol
 
 from dpcompose.errors import DPComposeError, StoreError
-from dpcompose.ledger.entry import Entry, Head, Record, now
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision, View
+from dpcompose.ledger.entry import Entry, Head, Outcome, Record, Request, RequestDecision, View, now
 from dpcompose.ledger.scope import AccountNode, Scope, root_of
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from dpcompose.errors import DomainError, StoreError, TamperedError
+from dpcompose.ledger import tables
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.ledger import Ledger, address_of, file_of
 from dpcompose.ledger.requests import Closing
@@ -26,18 +27,7 @@ from dpcompose.ledger.sqlite_connection import (
     settle,
     sidecar,
 )
-from dpcompose.ledger.store import Row, Rows
-from dpcompose.ledger.tables import (
-    NEW_BALANCE,
-    NEW_ENTRY,
-    NEW_FACT,
-    NEW_SCOPE,
-    LedgerTables,
-    balance_row,
-    entry_row,
-    migrate,
-    scope_row,
-)
+from dpcompose.ledger.tables import LedgerTables, Row, Rows
 from dpcompose.ledger.verification import Anchor, Progress, Verification, followed, verify
 
 AT_A_TIME = 1000
@@ -72,7 +62,7 @@ def backup(ledger: Ledger, out: Path, *, progress: Progress | None = None) -> Ve
     with ledger.store.snapshot() as snapshot:
 
         def fill(rows: Rows) -> None:
-            _require_sound(followed(snapshot, Anchor(), progress).problems)
+            _require_sound(followed(snapshot, Anchor(), progress)[1])
             _copy(snapshot, rows)
 
         return _in_new_file(out, fill, progress, Anchor.of(snapshot))
@@ -107,7 +97,7 @@ def restore(
         own = Anchor.of(snapshot)
         last = {root: head.sequence for root, head in own.heads}
         within, lost = _parted(wanted, last)
-        _require_sound(followed(snapshot, within, progress).problems)
+        _require_sound(followed(snapshot, within, progress)[1])
 
         def fill(rows: Rows) -> None:
             _copy(snapshot, rows)
@@ -203,19 +193,19 @@ def _name(part: Path, path: Path) -> None:
 
 def _copy(snapshot: LedgerTables, rows: Rows) -> None:
     """Make the tables, and fill them with everything of one moment."""
-    migrate(rows, url="a copy")
+    tables.migrate(rows, url="a copy")
     nodes = list(snapshot.nodes())
-    _write(rows, NEW_SCOPE, (scope_row(node.scope) for node in nodes))
-    _write(rows, NEW_BALANCE, (balance_row(node) for node in nodes))
-    _write(rows, NEW_FACT, snapshot.every_fact())
-    tables = LedgerTables(rows)
+    _write(rows, tables.NEW_SCOPE, (tables.scope_row(node.scope) for node in nodes))
+    _write(rows, tables.NEW_BALANCE, (tables.balance_row(node) for node in nodes))
+    _write(rows, tables.NEW_FACT, snapshot.every_fact())
+    copy = LedgerTables(rows)
     for root in snapshot.roots():
         _write(
             rows,
-            NEW_ENTRY,
-            (entry_row(record) for record in snapshot.records(root, after=0, limit=None)),
+            tables.NEW_ENTRY,
+            (tables.entry_row(record) for record in snapshot.records(root, after=0, limit=None)),
         )
-        tables.fill_tiles(root, 0, snapshot.head(root).sequence)
+        copy.fill_tiles(root, 0, snapshot.head(root).sequence)
 
 
 def _write(rows: Rows, statement: str, values: Iterable[Row]) -> None:
@@ -226,11 +216,11 @@ def _write(rows: Rows, statement: str, values: Iterable[Row]) -> None:
 
 def _close(rows: Rows, lost: Mapping[str, int], actor: str) -> None:
     """Close the top-level scopes that lack entries; those that were closed before are."""
-    tables = LedgerTables(rows)
-    batch = Batch(tables)
+    copy = LedgerTables(rows)
+    batch = Batch(copy)
     for root, last in lost.items():
         node = batch.node(root)
         if node is not None and not node.closed:
             batch.decide(Closing(root, actor, f"restored without what came after entry {last}"))
     if batch.records:
-        tables.write(batch)
+        copy.write(batch)

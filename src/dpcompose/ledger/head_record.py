@@ -28,8 +28,8 @@ from dpcompose.ledger.sqlite_connection import (
     sidecar,
     transaction,
 )
-from dpcompose.ledger.store import Pool, Rows
-from dpcompose.ledger.tables import LATEST, VERSION, LedgerTables, require_known, version_of
+from dpcompose.ledger.store import Pool
+from dpcompose.ledger.tables import LATEST, VERSION, LedgerTables, Rows, require_known, version_of
 from dpcompose.ledger.verification import verify
 
 SECTOR = 512
@@ -140,14 +140,13 @@ class HeadRecord:
     def __init__(self, path: Path) -> None:
         self._path, self._handle = path, os.open(path, os.O_RDWR)
         self._closing = finalize(self, os.close, self._handle)
-        self._indices: dict[str, int] = {}
         self._labels: dict[str, int] = {}
         self._searched = 1
         self._known: dict[int, tuple[bytes, Claim]] = {}
 
     def claim(self, root: str) -> Head:
         """How far the chain of a top-level scope had come; number 0 where the record does not say."""
-        index = self._indices.get(root) or self._index(root)
+        index = self._index(root)
         return Head() if index is None else self._at(index).head
 
     def reserve(self, root: str) -> None:
@@ -159,11 +158,11 @@ class HeadRecord:
             except OSError:  # a part of a sector would read as damage
                 os.ftruncate(self._handle, index * SECTOR)
                 raise
-            self._indices[root] = index
+            self._labels[label_of(root)] = index
 
     def advance(self, root: str, head: Head) -> None:
         """Claim `head`, which is on disk; room was made before."""
-        index = self._indices[root]
+        index = self._labels[label_of(root)]
         self._put(index, Claim(self._known[index][1].label, head))
 
     def is_beside(self, log: str) -> bool:
@@ -181,15 +180,13 @@ class HeadRecord:
         self._closing()
 
     def _index(self, root: str) -> int | None:
-        if root not in self._indices:
-            label, stop = label_of(root), os.lseek(self._handle, 0, os.SEEK_END) // SECTOR
+        label = label_of(root)
+        if label not in self._labels:
+            stop = os.lseek(self._handle, 0, os.SEEK_END) // SECTOR
             for index in range(self._searched, stop):  # what other processes made room for
                 self._labels[self._at(index).label] = index
             self._searched = stop
-            if label not in self._labels:
-                return None
-            self._indices[root] = self._labels[label]
-        return self._indices[root]
+        return self._labels.get(label)
 
     def _at(self, index: int) -> Claim:
         sector = os.pread(self._handle, SECTOR, index * SECTOR)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from dpcompose import check
 from dpcompose.errors import DomainError, DPComposeError, MissingExtraError, UnknownScopeError
-from dpcompose.ledger.amount import Amounts, Costs, sayable
-from dpcompose.ledger.entry import Entry, Receipt, now
+from dpcompose.ledger.amount import Amounts, Costs, Description, sayable, scope_path, scope_paths
+from dpcompose.ledger.entry import Entry, Outcome, Receipt, Request, RequestDecision, Statement, now
+from dpcompose.ledger.evidence import VerifierKey, key_path
 from dpcompose.ledger.policies import Left, Tree
 from dpcompose.ledger.requests import (
     Charge,
@@ -24,7 +24,6 @@ from dpcompose.ledger.requests import (
     Redemption,
     attempt_of,
 )
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision, Statement
 from dpcompose.ledger.scope import (
     AccountNode,
     Balance,
@@ -33,10 +32,10 @@ from dpcompose.ledger.scope import (
     paths_down_to,
     root_of,
 )
-from dpcompose.ledger.sqlite_connection import is_of_database
+from dpcompose.ledger.sqlite_connection import is_of_database, may_write as may_write_file
+from dpcompose.ledger.store import Store
 from dpcompose.ledger.tables import LedgerTables
-from dpcompose.ledger.text import scope_path, scope_paths
-from dpcompose.ledger.verification import Anchor, Progress, Verification, verify
+from dpcompose.ledger.verification import Anchor, Progress, Replay, Verification, verify
 from dpcompose.notebook import MOST, Listed
 from dpcompose.pictured import Plot
 
@@ -44,35 +43,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):", re.ASCII)
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that a terminal would obey when it shows the name, and halves of pairs, which no file has."""
 _DOMAIN = "a file, sqlite:///file, postgresql://user@host/database or memory:"
-
-
-class Store(Protocol):
-    """The storage of a ledger."""
-
-    @property
-    def url(self) -> str:
-        """Its name for messages."""
-        ...
-
-    @property
-    def source(self) -> str | None:
-        """The URL that opens it, with its password; None where no other process can."""
-        ...
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Decide requests below one top-level scope, in their order; what is returned is durable.
-
-        The outcome of each is its decision, or what the rules raise. Raises StoreError.
-        """
-        ...
-
-    def snapshot(self) -> AbstractContextManager[LedgerTables]:
-        """Read everything at one moment."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files and connections; asked after this, it raises StoreError."""
-        ...
 
 
 def open_store(url: str, *, create: bool, restored: bool = False, read_only: bool = False) -> Store:
@@ -125,10 +95,8 @@ def file_of(url: str) -> Path | None:
 
 def may_write(url: str) -> bool:
     """Whether the ledger at `url` is a file that this process may write, in a folder that it may write."""
-    from dpcompose.ledger.sqlite_connection import may_write as may_write_file
-
     path = file_of(url)
-    return path is not None and may_write_file(path) and may_write_file(path.absolute().parent)
+    return path is not None and all(map(may_write_file, (path, path.absolute().parent)))
 
 
 def address_of(url: str) -> str:
@@ -254,6 +222,7 @@ class Ledger(Listed):
     file_of = staticmethod(file_of)
     is_of_database = staticmethod(is_of_database)
     may_write = staticmethod(may_write)
+    replay = Replay
 
     @classmethod
     def open(
@@ -291,7 +260,7 @@ class Ledger(Listed):
         slots: int | None = None,
         cost: Costs | None = None,
         renew: str | timedelta | None = None,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
         key: str | None = None,
     ) -> Scope:
@@ -330,7 +299,7 @@ class Ledger(Listed):
         kind: str = "filter",
         caps: Costs | None = None,
         renew: str | timedelta | None = None,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
     ) -> int:
         """Open many scopes alike, in few commits; how many they are. Repeating it is safe.
@@ -367,7 +336,7 @@ class Ledger(Listed):
         path: str,
         *,
         cost: Costs,
-        description: Mapping[str, Any] | None = None,
+        description: Description = None,
         actor: str,
         key: str,
         priced: Sequence[Scope] = (),
@@ -438,13 +407,35 @@ class Ledger(Listed):
         """Close a scope for good: nothing more is charged in it or below it; what was spent stays spent."""
         self._decided(Closing(scope_path(path), check.line("actor", actor), check.line("key", key)))
 
-    def state(self, statement: Statement) -> None:
-        """Record a statement about people or policies: an entry that changes no balance.
+    def announce_key(self, root: str, key: VerifierKey, *, actor: str) -> str:
+        """Record in the log of `root` that a key signs its checkpoints; returns the path of the scope that records it.
+
+        Who trusts a checkpoint that an earlier key signed after this entry reads the new key from the log. Anybody who
+        can write to the ledger can write this entry, so it publishes a key and does not make it trusted.
 
         Raises:
-            LedgerError: It does not hold, or another was recorded under its key.
+            LedgerError: See `scope`.
         """
-        self._decided(statement)
+        path, note = key_path(root, key), {"checkpoint_key": key.text}
+        return self.scope(path, description={"note": note}, actor=actor).path
+
+    def revoke_key(self, root: str, key: VerifierKey, *, actor: str) -> None:
+        """Record in the log of `root` that a key signs no more: `verify` refuses its checkpoints of later entries.
+
+        Raises:
+            UnknownScopeError: The key was never announced there.
+        """
+        path = key_path(root, key)
+        self.close_scope(path, actor=actor, key=f"close {path}")
+
+    def state(self, *statements: Statement) -> None:
+        """Record statements about people or policies in one tree: entries that change no balance.
+
+        Raises:
+            LedgerError: One does not hold, or another was recorded under its key.
+        """
+        for outcome in self.store.transact(statements):
+            _granted(outcome)
 
     @contextmanager
     def moment(self) -> Generator[Moment]:
@@ -525,12 +516,7 @@ class Ledger(Listed):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _decided(self, request: Request) -> RequestDecision:

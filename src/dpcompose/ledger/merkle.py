@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Self
 
 HASH_SIZE = 32
 EMPTY = sha256(b"").digest()
@@ -34,34 +33,18 @@ WIDTH = 256
 """Hashes of a tile."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A full tile of the tree of hashes: so many hashes of one level side by side, and the root over them.
+def tile_texts(hashes: Sequence[bytes]) -> tuple[str, str]:
+    """A full tile of the tree of hashes, for a row: so many hashes of one level side by side, and the root over them.
 
-    Args:
-        hashes: Of level 0 those of leaves; of a higher one the roots of tiles of the level below.
-        top: Their root.
+    Those of level 0 are of leaves; those of a higher one the roots of tiles of the level below.
     """
+    return b"".join(hashes).hex(), root_hash(hashes).hex()
 
-    hashes: Sequence[bytes]
-    top: bytes
 
-    @classmethod
-    def of(cls, hashes: Sequence[bytes]) -> Self:
-        """The tile of these hashes."""
-        return cls(hashes, root_hash(hashes))
-
-    @classmethod
-    def read(cls, hashes: str, top: str) -> Self:
-        """The tile of a row."""
-        data = bytes.fromhex(hashes)
-        cut = [data[at : at + HASH_SIZE] for at in range(0, len(data), HASH_SIZE)]
-        return cls(cut, bytes.fromhex(top))
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """The tile for a row."""
-        return b"".join(self.hashes).hex(), self.top.hex()
+def tile_hashes(text: str) -> list[bytes]:
+    """The hashes of a tile, from its row."""
+    data = bytes.fromhex(text)
+    return [data[at : at + HASH_SIZE] for at in range(0, len(data), HASH_SIZE)]
 
 
 @dataclass

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
+from dpcompose.ledger.amount import encode
+from dpcompose.ledger.entry import Fact, Facts, Statement, View, later
 from dpcompose.ledger.scope import is_at_or_below
-from dpcompose.ledger.text import encode
 
 PEOPLE = "~people"
 """The tree in whose chain people are invited and revoked; a scope without a budget."""

@@ -11,18 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dpcompose.errors import (
-    ApprovalError,
-    OverdrawnError,
-    QuotaError,
-    ReservationError,
-    ReservedError,
-    UnknownScopeError,
-    UnsupportedError,
-)
-from dpcompose.ledger.amount import Amount, Amounts
+from dpcompose import errors
+from dpcompose.ledger.amount import Amount, Amounts, encode
+from dpcompose.ledger.entry import Fact, Facts, Statement, View, later
 from dpcompose.ledger.people import skeleton
-from dpcompose.ledger.rules import Fact, Facts, Statement, View, later
 from dpcompose.ledger.scope import (
     AccountNode,
     available,
@@ -31,7 +23,6 @@ from dpcompose.ledger.scope import (
     root_of,
     spend,
 )
-from dpcompose.ledger.text import encode
 
 
 def _sum(first: Mapping[str, int], *others: Mapping[str, int]) -> Amounts:
@@ -89,18 +80,18 @@ class Reservation(Fact):
         cost: Amounts
 
         def changes(self, view: View, time: str) -> Facts:
-            tree = Tree(view, root_of(self.path), time)
+            tree = Tree(view, self.root, time)
             if tree.reservation(self.reservation) is not None:  # of an earlier version
                 return {}
             own = [each for each in tree.reservations.values() if each.actor == self.actor]
             if not len(own) < Reservation.MOST:
                 what = f"one person has at most {Reservation.MOST} at a time. Give one back"
-                raise ReservationError(what)
-            cost, use = self.cost.units, Use(self.path, self.actor, self.cost.units)
+                raise errors.ReservationError(what)
+            cost = self.cost.units
             spend(tree.chain(self.path), cost)
             tree.hold()
             tree.require_room(self.path, cost)
-            for quota in tree.about(use):
+            for quota in tree.about(self.path, self.actor):
                 held = [each.remaining for each in own if quota.is_about(each.scope, self.actor)]
                 quota.require(view, self.actor, _sum(cost, *held).units, time)
             none, until = Amounts(dict.fromkeys(self.cost, 0)), later(time, self.seconds)
@@ -114,7 +105,7 @@ class Reservation(Fact):
         reservation: str
 
         def changes(self, view: View, time: str) -> Facts:
-            own = Tree(view, root_of(self.path), time).reservations.get(self.reservation)
+            own = Tree(view, self.root, time).reservations.get(self.reservation)
             return {} if own is None else _ended({self.reservation: own.text})
 
 
@@ -129,7 +120,7 @@ def _require_not_above(subtree: str, old: Quota | Threshold | None) -> None:
     """Refuse a keeper of a smaller subtree who would change what the keeper of a larger one set."""
     if old is not None and not is_at_or_below(old.keeper, subtree):
         what = "a keeper of a larger subtree has set it"
-        raise UnsupportedError("changing this", what, "Ask that keeper")
+        raise errors.UnsupportedError("changing this", what, "Ask that keeper")
 
 
 @dataclass(frozen=True)
@@ -179,7 +170,7 @@ class Quota(Fact):
             left, wanted = max(cap - used[name], 0), cost.get(name, 0)
             if not wanted <= left:
                 amounts = {"requested": Amount(wanted), "left": Amount(left)}
-                raise QuotaError(self.scope, self.label(time), currency=name, **amounts)
+                raise errors.QuotaError(self.scope, self.label(time), currency=name, **amounts)
 
     def label(self, time: str) -> str:
         """The period that a time lies in."""
@@ -200,7 +191,7 @@ class Quota(Fact):
         keeper: str
 
         def changes(self, view: View, time: str) -> Facts:
-            root = root_of(self.path)
+            root = self.root
             new = Quota(self.path, self.person, self.period, self.caps, self.keeper)
             _require_not_above(self.keeper, Quota.of(view, root, new.name))
             if self.caps:
@@ -231,7 +222,7 @@ class Threshold(Fact):
         keeper: str
 
         def changes(self, view: View, time: str) -> Facts:
-            _require_not_above(self.keeper, Threshold.of(view, root_of(self.path), self.path))
+            _require_not_above(self.keeper, Threshold.of(view, self.root, self.path))
             new = Threshold(self.amounts, self.keeper).text if self.amounts else None
             return {(Threshold.kind, self.path): new}
 
@@ -289,7 +280,7 @@ class ApprovalRequest(Fact):
         reason: str
 
         def changes(self, view: View, time: str) -> Facts:
-            requests = ApprovalRequest.all(view, root_of(self.path))
+            requests = ApprovalRequest.all(view, self.root)
             if self.request in requests:  # of an earlier version
                 return {}
             own = [each for each in requests.values() if each.actor == self.actor]
@@ -298,7 +289,7 @@ class ApprovalRequest(Fact):
                 what = (
                     f"{ApprovalRequest.MOST} of your requests are not decided yet. Wait for those"
                 )
-                raise ApprovalError(self.path, what)
+                raise errors.ApprovalError(self.path, what)
             until = later(time, ApprovalRequest.LASTS)
             stated = self.name, self.charge, self.cost, self.reason
             new = ApprovalRequest(self.path, self.actor, *stated, at=time, until=until)
@@ -313,10 +304,10 @@ class ApprovalRequest(Fact):
         decision: str
 
         def changes(self, view: View, time: str) -> Facts:
-            request = ApprovalRequest.of(view, root_of(self.path), self.request)
+            request = ApprovalRequest.of(view, self.root, self.request)
             decisions = ApprovalRequest.APPROVED, ApprovalRequest.DECLINED
             if request is None or request.scope != self.path or self.decision not in decisions:
-                raise ApprovalError(self.path, "there is no such request in this scope")
+                raise errors.ApprovalError(self.path, "there is no such request in this scope")
             if (request.state, request.decided_by) == (self.decision, self.actor):
                 return {}
             what = ""
@@ -327,7 +318,7 @@ class ApprovalRequest(Fact):
             elif skeleton(request.name) == skeleton(self.name):
                 what = "a second person decides; this request has your name"
             if what:
-                raise ApprovalError(self.path, what)
+                raise errors.ApprovalError(self.path, what)
             until = later(time, ApprovalRequest.LASTS)
             decided = replace(request, state=self.decision, decided_by=self.actor, until=until)
             return {(ApprovalRequest.kind, self.request): decided.text}
@@ -381,10 +372,10 @@ class Tree:
         text = live or self.view.fact(self.root, Reservation.ENDED, name)
         return None if text is None else Reservation.read(text)
 
-    def about(self, use: Use) -> list[Quota]:
+    def about(self, path: str, actor: str) -> list[Quota]:
         """The quotas under which a charge counts."""
         quotas = Quota.all(self.view, self.root).values()
-        return [each for each in quotas if each.is_about(use.path, use.actor)]
+        return [each for each in quotas if each.is_about(path, actor)]
 
     @property
     def has_policies(self) -> bool:
@@ -413,16 +404,16 @@ class Tree:
             held = {n: min(units, room.get(n, units)) for n, units in each.remaining.items()}
             try:
                 self._nodes |= {node.scope.path: node for node in spend(chain, held)}
-            except OverdrawnError:
+            except errors.OverdrawnError:
                 continue
 
     def require_room(self, path: str, cost: Mapping[str, int]) -> None:
         """Raise ReservedError if it does not fit beside what is reserved."""
         try:
             spend(self.chain(path), cost)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             short = refusal.scope, refusal.currency, refusal.requested, refusal.left
-            raise ReservedError(*short) from None
+            raise errors.ReservedError(*short) from None
 
     def left(self, paths: Sequence[str]) -> dict[str, Left]:
         """The amounts left in each of these scopes.
@@ -432,7 +423,7 @@ class Tree:
         """
         for path in paths:
             if self.view.node(path) is None:
-                raise UnknownScopeError(path)
+                raise errors.UnknownScopeError(path)
         before = {path: self.chain(path)[-1].spent for path in paths}
         self.hold()
         left: dict[str, Left] = {}
@@ -475,15 +466,17 @@ def _reservation(tree: Tree, use: Use) -> Note:
         return {}
     own = tree.reservation(use.reservation)
     if own is None or own.actor != use.actor:
-        raise ReservationError("there is none of that name")
+        raise errors.ReservationError("there is none of that name")
     if use.reservation not in tree.reservations:
-        raise ReservationError("it has ended. Charge without it, or reserve again under a new key")
+        raise errors.ReservationError(
+            "it has ended. Charge without it, or reserve again under a new key"
+        )
     if own.scope != use.path:
         where = f"it is one of {own.scope!r}. Charge that scope, or reserve in this one"
-        raise ReservationError(where)
+        raise errors.ReservationError(where)
     if any(units > own.remaining.get(name, 0) for name, units in use.cost.items()):
         what = "less of it is left than this charge costs. Charge without it, or reserve more"
-        raise ReservationError(what)
+        raise errors.ReservationError(what)
     return {"reservation": use.reservation}
 
 
@@ -494,7 +487,7 @@ def _approval(tree: Tree, use: Use) -> Note:
         return {}
     if use.key is None:
         what = "this is above a threshold, and nobody can approve it. Open fewer or smaller slots"
-        raise ApprovalError(above[0], what)
+        raise errors.ApprovalError(above[0], what)
     request, what = ApprovalRequest.of(tree.view, tree.root, use.key), ""
     if request is None:
         what = (
@@ -508,7 +501,7 @@ def _approval(tree: Tree, use: Use) -> Note:
     elif not tree.time < request.until:
         what = "the approval has expired. Request it again under a new key"
     if what or request is None:
-        raise ApprovalError(above[0], what)
+        raise errors.ApprovalError(above[0], what)
     return {"approved": request.decided_by}
 
 
@@ -527,10 +520,10 @@ def evaluate(tree: Tree, use: Use) -> Note:
         return note
     try:
         spend(tree.chain(use.path), use.cost)
-    except OverdrawnError:
+    except errors.OverdrawnError:
         return note  # the budgets refuse it, and record that they did
     note |= _approval(tree, use)
-    for quota in tree.about(use):
+    for quota in tree.about(use.path, use.actor):
         quota.require(tree.view, use.actor, use.cost, tree.time)
     if tree.reservations:  # there is room beside what others reserved
         tree.hold(besides=use.reservation)
@@ -538,15 +531,19 @@ def evaluate(tree: Tree, use: Use) -> Note:
     return note
 
 
-def usage(view: View, use: Use, time: str) -> Facts:
-    """The facts that a charge changes: what was spent under quotas, and used of its reservation."""
-    tree, facts = Tree(view, root_of(use.path), time), dict[tuple[str, str], str | None]()
-    if not use.cost:
+def usage(
+    view: View, path: str, actor: str, cost: Mapping[str, int], description: str = "", *, time: str
+) -> Facts:
+    """The facts that a charge changes: what was spent under quotas, and used of the reservation that its note names."""
+    root, facts = root_of(path), dict[tuple[str, str], str | None]()
+    reservations, quotas = view.facts(root, Reservation.kind), view.facts(root, Quota.kind)
+    if not cost or not (reservations or quotas):
         return facts
-    for quota in tree.about(use):
-        name, used = quota.used(view, use.actor, time)
-        facts[Quota.USED, name] = _sum(used, use.cost).text
-    own = None if use.reservation is None else Reservation.of(view, tree.root, use.reservation)
-    if own is not None and use.reservation is not None:
-        facts[Reservation.kind, use.reservation] = own.use(use.cost).text
+    for quota in Tree(view, root, time).about(path, actor):
+        name, used = quota.used(view, actor, time)
+        facts[Quota.USED, name] = _sum(used, cost).text
+    note: Any = json.loads(description).get("note") if '"reservation"' in description else None
+    own: Any = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if isinstance(own, str) and own in reservations:
+        facts[Reservation.kind, own] = Reservation.read(reservations[own]).use(cost).text
     return facts

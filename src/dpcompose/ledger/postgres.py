@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,25 +15,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from dpcompose.errors import DomainError, StoreError
+from dpcompose.ledger import tables
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.rules import Outcome, Request, RequestDecision
+from dpcompose.ledger.entry import Outcome, Request, RequestDecision
 from dpcompose.ledger.scope import root_of
-from dpcompose.ledger.store import Pool, Row, Rows, closed, read_only, require_process
-from dpcompose.ledger.tables import (
-    LATEST,
-    STEPS,
-    TABLES,
-    UNIQUE,
-    VERSION,
-    Cache,
-    Cached,
-    LedgerTables,
-    migrate,
-    no_ledger,
-    require_known,
-    require_readable,
-    version_of,
-)
+from dpcompose.ledger.store import Pool, Store
+from dpcompose.ledger.tables import LedgerTables, Row, Rows
 
 PIN = "SELECT set_config('search_path', quote_ident(?) || ', pg_temp', false)"
 """One schema, and temporary tables last: nothing of the same name comes before ours."""
@@ -112,9 +98,9 @@ class PostgresRows:
 
 def differences(rows: Rows) -> Iterator[str]:
     """Find differences that would lose rows, hide them, change them or let one in twice."""
-    (version,) = rows.row(LATEST) or (0,)
-    later = STEPS[VERSION][1] if version < VERSION else ()
-    for table, declared in TABLES.items():
+    (version,) = rows.row(tables.LATEST) or (0,)
+    later = tables.STEPS[tables.VERSION][1] if version < tables.VERSION else ()
+    for table, declared in tables.TABLES.items():
         found = rows.row(_TABLE, (table,))
         if found is None:
             if table not in later:
@@ -147,7 +133,7 @@ def _unique(table: str, primary: str) -> set[tuple[str, str | None]]:
     """The columns of the primary key, and of our indexes with their condition."""
     own = {
         (f"root, {column}", f"({column} IS NOT NULL)")
-        for column in UNIQUE.values()
+        for column in tables.UNIQUE.values()
         if table == "entry"
     }
     return {(primary.removeprefix("PRIMARY KEY (").removesuffix(")"), None), *own}
@@ -224,17 +210,13 @@ def transaction(
 
     If it is `confirmed`, a commit that the standby did not confirm is uncertain too.
     """
-    committing = False
-    try:
-        with pool.connection() as connection:
-            yield PostgresRows(connection)
-            committing = True
+    with failures(pool.url), pool.connection() as connection:
+        yield PostgresRows(connection)
+        with failures(pool.url, uncertain=True):
             if confirmed:
                 commit(connection, pool.url)
             else:
                 connection.commit()
-    except psycopg.Error as error:
-        raise failure(pool.url, error, uncertain=committing) from error
 
 
 def _require_safe(connection: psycopg.Connection[Any], url: str) -> None:
@@ -357,12 +339,12 @@ def failure(url: str, error: psycopg.Error, *, uncertain: bool) -> StoreError:
 
 
 @contextmanager
-def failures(url: str) -> Generator[None]:
+def failures(url: str, *, uncertain: bool = False) -> Generator[None]:
     """Turn what the driver raises into StoreError."""
     try:
         yield
     except psycopg.Error as error:
-        raise failure(url, error, uncertain=False) from error
+        raise failure(url, error, uncertain=uncertain) from error
 
 
 ATTEMPTS = 20
@@ -379,7 +361,7 @@ _LOCK = (
 )
 
 
-class PostgresReader:
+class PostgresReader(Store):
     """A ledger in a PostgreSQL database that is opened for reading: a standby will do, or a user who may only select.
 
     Args:
@@ -392,9 +374,7 @@ class PostgresReader:
 
     def __init__(self, url: str, *, reading: bool = True) -> None:
         self._pool = pool_of(url, reading=reading)
-        self.url, self.source = self._pool.url, url
-        self._process = os.getpid()
-        self._closed = False
+        super().__init__(self._pool.url, url)
         try:
             with transaction(
                 self._pool, confirmed=False
@@ -407,10 +387,7 @@ class PostgresReader:
 
     def _begin(self, rows: Rows) -> None:
         """Look for the ledger."""
-        require_readable(version_of(rows, url=self.url), url=self.url)
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        raise read_only(self.url)
+        tables.require_readable(tables.version_of(rows, url=self.url), url=self.url)
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
@@ -420,14 +397,9 @@ class PostgresReader:
             yield LedgerTables(rows, inspect=differences)
 
     def close(self) -> None:
-        self._closed = True
-        if os.getpid() == self._process:
+        super().close()
+        if self._is_own_process:
             self._pool.close()
-
-    def _require_usable(self) -> None:
-        if self._closed:
-            raise closed(self.url)
-        require_process(self.url, self._process)
 
 
 class PostgresStore(PostgresReader):
@@ -446,7 +418,7 @@ class PostgresStore(PostgresReader):
 
     def __init__(self, url: str, *, create: bool) -> None:
         self._create = create
-        self._known: Cache = defaultdict(Cached)
+        self._known: tables.Cache = defaultdict(tables.Cached)
         self._group_commits: dict[str, GroupCommit] = {}
         self._lock = Lock()
         super().__init__(url, reading=False)
@@ -454,9 +426,9 @@ class PostgresStore(PostgresReader):
     def _begin(self, rows: Rows) -> None:
         """Make the tables where there are none."""
         rows.run(_MIGRATING)
-        if not self._create and version_of(rows, url=self.url) == 0:
-            raise no_ledger(self.url)
-        migrate(rows, url=self.url)
+        if not self._create and tables.version_of(rows, url=self.url) == 0:
+            raise tables.no_ledger(self.url)
+        tables.migrate(rows, url=self.url)
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         self._require_usable()
@@ -510,13 +482,13 @@ class _Transaction(PostgresRows):
     url: str
     committing: bool = False
 
-    def commit(self, root: str, requests: Sequence[Request], cache: Cache) -> list[Outcome]:
+    def commit(self, root: str, requests: Sequence[Request], cache: tables.Cache) -> list[Outcome]:
         """Decide and commit."""
         found = self.row(_LOCK, (root, root))
         assert found is not None, "a SELECT without a condition has a row"
         *settings, version = found[: -1 - len(_TIMEOUTS)]
         require_durable(settings, self.url)
-        require_known(version, url=self.url)
+        tables.require_known(version, url=self.url)
         stored = LedgerTables(self, cache)
         batch = Batch(stored)
         outcomes = batch.decide_all(requests)
@@ -542,12 +514,9 @@ def new_tables(url: str) -> Generator[PostgresRows]:
     try:
         with transaction(pool) as rows:
             rows.run(_MIGRATING)
-            if version_of(rows, url=pool.url) != 0:
-                raise StoreError(
-                    pool.url,
-                    "there is a ledger already",
-                    "Name an empty database; nothing is written over",
-                )
+            if tables.version_of(rows, url=pool.url) != 0:
+                remedy = "Name an empty database; nothing is written over"
+                raise StoreError(pool.url, "there is a ledger already", remedy)
             yield rows
     finally:
         pool.close()

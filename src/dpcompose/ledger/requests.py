@@ -9,23 +9,19 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Self, cast
 
-from dpcompose import check
-from dpcompose.errors import (
-    AlreadyRedeemedError,
-    ClosedScopeError,
-    CurrencyError,
-    DomainError,
-    OverdrawnError,
-    ReceiptError,
-    ScopeExistsError,
-    ScopeKindError,
-    UnknownScopeError,
-    UnsupportedError,
+from dpcompose import check, errors
+from dpcompose.ledger.amount import (
+    Amount,
+    Amounts,
+    Costs,
+    Description,
+    description_text,
+    encode,
+    sayable,
+    scope_path,
 )
-from dpcompose.ledger.amount import Amount, Amounts, Costs, sayable
-from dpcompose.ledger.entry import Entry, Head, Receipt
-from dpcompose.ledger.policies import Quota, Reservation, Tree, Use, evaluate, usage
-from dpcompose.ledger.rules import Facts, RequestDecision, View, content_of, decided_before
+from dpcompose.ledger.entry import Entry, Head, Receipt, Request, RequestDecision, View
+from dpcompose.ledger.policies import Tree, Use, evaluate, usage
 from dpcompose.ledger.scope import (
     AccountNode,
     Kind,
@@ -33,10 +29,8 @@ from dpcompose.ledger.scope import (
     Scope,
     charged,
     paths_down_to,
-    root_of,
     spend,
 )
-from dpcompose.ledger.text import description_text, encode, scope_path
 
 SLOT = "slots"
 """The name in place of a currency where a scope of slots is full."""
@@ -53,31 +47,27 @@ def chain_of(view: View, path: str, *, time: str) -> list[AccountNode]:
     for each in paths_down_to(path):
         node = view.node(each)
         if node is None:
-            raise UnknownScopeError(each)
+            raise errors.UnknownScopeError(each)
         if node.closed:
-            raise ClosedScopeError(each)
+            raise errors.ClosedScopeError(each)
         chain.append(node.at(time))
     return chain
 
 
-def refusal_of(entry: Entry) -> OverdrawnError:
+def refusal_of(entry: Entry) -> errors.OverdrawnError:
     """The refusal that an entry records."""
     short = entry.fields["short"]
     read = int if short["currency"] == SLOT else Amount.of
     asked, left = read(short["asked"]), read(short["left"])
-    return OverdrawnError(short["scope"], short["currency"], asked, left)
+    return errors.OverdrawnError(short["scope"], short["currency"], asked, left)
 
 
 def refused(
-    head: Head, content: Mapping[str, str], refusal: OverdrawnError, *, time: str
+    head: Head, content: Mapping[str, str], refusal: errors.OverdrawnError, *, time: str
 ) -> RequestDecision:
     """A refusal, recorded; it changes no balance."""
-    short = {
-        "scope": refusal.scope,
-        "currency": refusal.currency,
-        "asked": str(refusal.requested),
-        "left": str(refusal.left),
-    }
+    short = {"scope": refusal.scope, "currency": refusal.currency}
+    short |= {"asked": str(refusal.requested), "left": str(refusal.left)}
     entry = Entry.after(head, Entry.REFUSED, {**content, "short": encode(short)}, time=time)
     return RequestDecision(entry, refusal=refusal)
 
@@ -93,7 +83,7 @@ MOST_SLOTS = 10**12
 
 
 @dataclass(frozen=True)
-class Opening:
+class Opening(Request):
     """Open the scope `path`; the scope above it must be open.
 
     Args:
@@ -115,7 +105,6 @@ class Opening:
     description: str
     actor: str
     key: str | None
-    redeems = None
 
     @classmethod
     def of(
@@ -127,7 +116,7 @@ class Opening:
         slots: int | None = None,
         cost: Costs | None = None,
         renew: str | timedelta | None,
-        description: Mapping[str, Any] | None,
+        description: Description,
         actor: str,
         key: str | None = None,
     ) -> Self:
@@ -137,9 +126,9 @@ class Opening:
             DomainError: A value outside its domain.
         """
         if not (isinstance(kind, str) and kind in set(Kind)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("kind", kind, "filter, slots or partition")
+            raise errors.DomainError("kind", kind, "filter, slots or partition")
         if isinstance(slots, bool) or not (slots is None or isinstance(slots, int)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("slots", slots, "an integer")
+            raise errors.DomainError("slots", slots, "an integer")
         return cls(
             scope_path(path),
             Kind(kind),
@@ -154,24 +143,23 @@ class Opening:
     def __post_init__(self) -> None:
         if self.kind is Kind.SLOTS:
             if self.slots is None or not 1 <= self.slots <= MOST_SLOTS:
-                raise DomainError(
-                    "slots",
-                    sayable(self.slots),
-                    f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots",
-                )
+                domain = f"an integer from 1 to {MOST_SLOTS} for a scope of kind slots"
+                raise errors.DomainError("slots", sayable(self.slots), domain)
             if not self.caps:
-                raise DomainError("caps", self.caps, "the caps that each slot has")
+                raise errors.DomainError("caps", self.caps, "the caps that each slot has")
         elif self.slots is not None:
-            raise DomainError("slots", sayable(self.slots), f"None for a scope of kind {self.kind}")
+            raise errors.DomainError(
+                "slots", sayable(self.slots), f"None for a scope of kind {self.kind}"
+            )
         elif self.cost:
             remedy = "What is spent in other scopes is charged as it is spent"
-            raise DomainError(
+            raise errors.DomainError(
                 "cost", self.cost, "nothing, unless the scope is of kind slots", remedy
             )
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = self._content()
-        earlier = decided_before(view, self, content)
+        content = self._own_content()
+        earlier = self.decided_before(view, content)
         if earlier is not None and earlier.kind == Entry.REFUSED:
             return repeated(earlier)
         existing = view.node(self.path)
@@ -185,19 +173,19 @@ class Opening:
             set(chain[-1].spent) if chain and chain[-1].scope.kind is not Kind.SLOTS else set[str]()
         )
         own = set[str]() if self.kind is Kind.SLOTS else set(caps)
-        head = view.head(root_of(self.path))
+        head = view.head(self.root)
         scope = Scope(self.path, self.kind, caps, self.slots, self.description, head.sequence + 1)
         _require_renewal(scope, [each.scope for each in chain])
         node = AccountNode(scope, dict.fromkeys(sorted(tracked | own), 0)).at(time)
         try:
             nodes = self._nodes(chain, node)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         if self.cost:
             above = self.path.rpartition("/")[0]
-            evaluate(Tree(view, root_of(self.path), time), Use(above, self.actor, self.cost.units))
+            evaluate(Tree(view, self.root, time), Use(above, self.actor, self.cost.units))
         entry = Entry.after(head, Entry.OPENED, content, time=time)
-        facts = usage(view, Use(self.path, self.actor, self.cost.units), time)
+        facts = usage(view, self.path, self.actor, self.cost.units, time=time)
         return RequestDecision(entry, nodes, scope=scope, facts=facts)
 
     def _nodes(self, chain: list[AccountNode], node: AccountNode) -> tuple[AccountNode, ...]:
@@ -205,7 +193,7 @@ class Opening:
         above = chain[-1] if chain else None
         if above is not None and above.scope.kind is Kind.SLOTS:
             if not above.taken < (above.scope.slots or 0):
-                raise OverdrawnError(above.scope.path, SLOT, 1, 0)
+                raise errors.OverdrawnError(above.scope.path, SLOT, 1, 0)
             return (node, replace(above, taken=above.taken + 1))
         if self.kind is not Kind.SLOTS:
             return (node,)
@@ -217,7 +205,7 @@ class Opening:
         if above is None or above.kind is not Kind.SLOTS:
             return self.caps or Amounts({})
         if self.kind is not Kind.FILTER:
-            raise ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
+            raise errors.ScopeKindError(above.path, above.kind, "A slot is a scope of kind filter")
         if self.caps is None or self.caps == above.caps:
             return above.caps
         differing = next(
@@ -225,7 +213,7 @@ class Opening:
             for name in sorted({*self.caps, *above.caps})
             if self.caps.get(name) != above.caps.get(name)
         )
-        raise CurrencyError(
+        raise errors.CurrencyError(
             self.path, differing, sorted(above.caps), missing=differing not in self.caps
         )
 
@@ -233,27 +221,25 @@ class Opening:
         """The scope that exists, if it was opened by the same request."""
         entry = view.entry(scope.root, scope.opened)
         if entry is None or not entry.holds(content):
-            raise ScopeExistsError(self.path)
+            raise errors.ScopeExistsError(self.path)
         return RequestDecision(scope=scope)
 
-    def _content(self) -> dict[str, str]:
+    def _own_content(self) -> dict[str, str]:
         caps = None if self.caps is None else self.caps.texts()
         slots = {} if self.slots is None else {"slots": self.slots}
         cost = {"cost": self.cost.text} if self.kind is Kind.SLOTS else {}
         definition = encode({"kind": str(self.kind), "caps": caps, **slots})
-        return content_of(self, definition=definition, description=self.description, **cost)
+        return self.content(definition=definition, description=self.description, **cost)
 
 
-def _renewing(
-    description: Mapping[str, Any] | None, renew: str | timedelta | None
-) -> Mapping[str, Any] | None:
+def _renewing(description: Description, renew: str | timedelta | None) -> Description:
     """A description that says how the scope renews."""
     if renew is None:
         return description
     text = description_text(description)
     budget: Any = {} if description is None else description.get("budget", {})
     if not isinstance(budget, Mapping):
-        raise DomainError("description", text, "a mapping where its budget stands")
+        raise errors.DomainError("description", text, "a mapping where its budget stands")
     return {
         **(description or {}),
         "budget": {**cast("Mapping[str, Any]", budget), "renew": Renewal.read(renew).text},
@@ -280,9 +266,8 @@ def _require_renewal(scope: Scope, above: Sequence[Scope]) -> None:
     elif scope.kind is Kind.PARTITION and beyond - {own}:
         reason = f"a scope above it renews {_often(next(iter(beyond - {own})))}, and it passes on only a rise"
     if reason:
-        raise UnsupportedError(
-            f"the scope {scope.path!r} (renewed {_often(own)})", reason, "Renew both alike, or none"
-        )
+        what = f"the scope {scope.path!r} (renewed {_often(own)})"
+        raise errors.UnsupportedError(what, reason, "Renew both alike, or none")
 
 
 def _often(renewal: Renewal | None) -> str:
@@ -290,7 +275,7 @@ def _often(renewal: Renewal | None) -> str:
 
 
 @dataclass(frozen=True)
-class Charge:
+class Charge(Request):
     """Charge `path` with `cost`.
 
     Args:
@@ -311,14 +296,13 @@ class Charge:
     key: str
     priced: tuple[Scope, ...] = ()
     attempt: str | None = None
-    redeems = None
 
     @classmethod
     def of(
         cls,
         path: str,
         cost: Costs,
-        description: Mapping[str, Any] | None,
+        description: Description,
         *,
         actor: str,
         key: str,
@@ -352,24 +336,24 @@ class Charge:
         return EnforcedCharge(**vars(self), charge=charge, **policies)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = content_of(self, cost=self.cost.text, description=self.description)
-        earlier = decided_before(view, self, content)
+        content = self.content(cost=self.cost.text, description=self.description)
+        earlier = self.decided_before(view, content)
         if earlier is not None:
             return self._redeemed(repeated(earlier))
         chain = chain_of(view, self.path, time=time)
         kind = chain[-1].scope.kind
         if kind is not Kind.FILTER:
-            raise ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
+            raise errors.ScopeKindError(self.path, kind, "Charge a scope of kind filter below it")
         for node, scope in zip(chain[::-1], self.priced[::-1], strict=False):
             if node.scope is not scope and node.scope != scope:
-                raise ScopeExistsError(node.scope.path)
+                raise errors.ScopeExistsError(node.scope.path)
         chain[-1].require_currencies(self.cost.units)
-        head = view.head(root_of(self.path))
+        head = view.head(self.root)
         try:
             scheduled = chain[-1].scope.schedule is not None
             mechanism = json.loads(self.description).get("mechanism") if scheduled else None
             nodes = charged(chain, self.cost.units, mechanism)
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             return refused(head, content, refusal, time=time)
         entry = Entry.after(head, Entry.GRANTED, content, time=time)
         receipt = Receipt(
@@ -381,7 +365,7 @@ class Charge:
             time=time,
             hash=entry.hash,
         )
-        facts = usage_of(view, self.path, self.actor, self.cost.units, self.description, time)
+        facts = usage(view, self.path, self.actor, self.cost.units, self.description, time=time)
         return self._redeemed(RequestDecision(entry, nodes, receipt, facts=facts))
 
     def _redeemed(self, decision: RequestDecision) -> RequestDecision:
@@ -389,21 +373,6 @@ class Charge:
             return decision
         redemption = Redemption(decision.receipt, self.actor, self.attempt)
         return replace(decision, redemption=redemption)
-
-
-def usage_of(
-    view: View, path: str, actor: str, cost: Mapping[str, int], description: str, time: str
-) -> Facts:
-    """The facts that a granted charge changes: quotas are counted, and the reservation that its note names."""
-    name: Any = None
-    root = root_of(path)
-    if not (view.facts(root, Quota.kind) or view.facts(root, Reservation.kind)):
-        return {}
-    if '"reservation"' in description:
-        note: Any = json.loads(description).get("note")
-        name = note.get("reservation") if isinstance(note, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    own = name if isinstance(name, str) else None
-    return usage(view, Use(path, actor, cost, reservation=own), time)
 
 
 def noted(description: Mapping[str, Any]) -> dict[str, Any]:
@@ -437,7 +406,7 @@ class EnforcedCharge(Charge):
     may_record: Callable[[str, str], bool] = field(kw_only=True, compare=False)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        root = root_of(self.path)
+        root = self.root
         earlier = view.keyed(root, self.key)
         if earlier is None:
             named = self.key, self.charge, self.reservation
@@ -470,7 +439,7 @@ class EnforcedCharge(Charge):
 
 
 @dataclass(frozen=True)
-class Redemption:
+class Redemption(Request):
     """Redeem `receipt`; a second time is refused, unless it is the same attempt, asked again.
 
     Args:
@@ -485,34 +454,25 @@ class Redemption:
     attempt: str | None = None
     key = None
 
-    @property
-    def path(self) -> str:
-        return self.receipt.scope
-
-    @property
-    def redeems(self) -> int:
-        return self.receipt.sequence
+    def __post_init__(self) -> None:
+        vars(self).update(path=self.receipt.scope, redeems=self.receipt.sequence)
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
         receipt = self.receipt
         entry = view.entry(receipt.root, receipt.sequence)
         if entry is None or entry.kind != Entry.GRANTED or Receipt.of(entry) != receipt:
-            raise ReceiptError(
-                receipt.scope, receipt.sequence, "this ledger did not give it. Charge first"
-            )
+            what = "this ledger did not give it. Charge first"
+            raise errors.ReceiptError(receipt.scope, receipt.sequence, what)
         if self.actor != entry.actor:
-            raise ReceiptError(
-                receipt.scope,
-                receipt.sequence,
-                "somebody else charged it. Who charged may redeem it",
-            )
+            what = "somebody else charged it. Who charged may redeem it"
+            raise errors.ReceiptError(receipt.scope, receipt.sequence, what)
         own = {} if self.attempt is None else {"attempt": encode(self.attempt)}
-        content = content_of(self, redeems=str(entry.sequence), **own)
+        content = self.content(redeems=str(entry.sequence), **own)
         earlier = view.redemption(receipt.root, receipt.sequence)
         if earlier is not None and self.attempt is not None and earlier.holds(content):
             return RequestDecision()
         if earlier is not None:
-            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
+            raise errors.AlreadyRedeemedError(receipt.scope, receipt.sequence)
         return RequestDecision(
             Entry.after(view.head(receipt.root), Entry.REDEEMED, content, time=time)
         )
@@ -527,25 +487,24 @@ def attempt_of(nonce: str | None) -> str | None:
     if nonce is None:
         return None
     if not (isinstance(nonce, str) and 32 <= len(nonce) <= 256 and nonce.isascii()):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
+        raise errors.DomainError(
             "nonce", "(not shown)", "32 to 256 ASCII characters, such as secrets.token_hex(32)"
         )
     return sha256(nonce.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class Closing:
+class Closing(Request):
     """Close the scope `path`, for good; what was spent in it stays spent."""
 
     path: str
     actor: str
     key: str
-    redeems = None
 
     def decide(self, view: View, *, time: str) -> RequestDecision:
-        content = content_of(self)
-        if decided_before(view, self, content) is not None:
+        content = self.content()
+        if self.decided_before(view, content) is not None:
             return RequestDecision()
         node = chain_of(view, self.path, time=time)[-1]
-        entry = Entry.after(view.head(root_of(self.path)), Entry.CLOSED, content, time=time)
+        entry = Entry.after(view.head(self.root), Entry.CLOSED, content, time=time)
         return RequestDecision(entry, (replace(node, closed=True),))

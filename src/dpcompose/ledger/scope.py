@@ -255,6 +255,15 @@ class Scope:
         """Whether a partition tells apart those in different children; without, the largest of each amount counts."""
         return self.kind is Kind.PARTITION and self._budget.get("fronts") is True
 
+    def used(self, spent: Mapping[str, int]) -> Fraction | None:
+        """The part of the budget that a balance is, under the alternative that counts the least; None without a cap."""
+        # A cap of 0 has no parts: one unit of it is already more than the whole.
+        parts = [
+            [Fraction(spent.get(name, 0), cap or 1) for name, cap in caps.items()]
+            for caps in self.alternatives or (self.caps.units,)
+        ]
+        return min((max(each) for each in parts if each), default=None)
+
     def within(self, spent: Mapping[str, int]) -> list[Mapping[str, int]]:
         """Its alternatives that hold of a balance, or its own caps if there are none."""
         return [
@@ -405,6 +414,11 @@ class Balance(Card):
         """The most that people in it may have spent: nobody spent more of everything than one of these."""
         return tuple(map(Amounts, self.node.front)) if self.node.parts else (self.spent,)
 
+    @property
+    def fullest(self) -> Vector:
+        """The amounts that the person spent of whose budget the least is left."""
+        return max(self.node.front, key=lambda each: self.scope.used(each) or 0)
+
     @staticmethod
     def met_by(chain: Sequence[Balance]) -> list[Met]:
         """For each scope, the last first, what those in the last may have spent, with the caps that hold of it."""
@@ -435,18 +449,8 @@ class Balance(Card):
     @property
     def in_words(self) -> str:
         """Its path, with what was spent, rounded up, and what its own caps leave, rounded down."""
-        # Of several alternatives, the percent of the one of which the least is spent.
         if self.scope.alternatives and not self.closed:
-            percent = 0
-            for units in self.node.front:
-                parts = [
-                    max(
-                        [math.ceil(100 * units[name] / cap) for name, cap in caps.items() if cap],
-                        default=0,
-                    )
-                    for caps in self.scope.within(units)
-                ]
-                percent = max(percent, min(parts, default=100))
+            percent = math.ceil(100 * (self.scope.used(self.fullest) or 0))
             return f"{self.scope.path}: {percent} % of the budget spent"
         spent = (
             f"{few_digits(amount, up=True)} of {name} spent" for name, amount in self.spent.items()

@@ -7,58 +7,25 @@ import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
 from weakref import finalize
 
 from dpcompose.errors import StoreError
+from dpcompose.ledger import head_record, sqlite_connection as driver, tables
 from dpcompose.ledger.batch import Batch, GroupCommit
-from dpcompose.ledger.entry import Entry, Head
-from dpcompose.ledger.head_record import (
-    CheckedFile,
-    CheckedTables,
-    HeadRecord,
-    LossError,
-    copy_permissions,
-    heads_of,
-    write_record,
-)
-from dpcompose.ledger.rules import Outcome, Request
+from dpcompose.ledger.entry import Head, Outcome, Request
+from dpcompose.ledger.head_record import CheckedFile, CheckedTables, HeadRecord, LossError
 from dpcompose.ledger.sqlite_connection import (
-    BESIDE,
     FileLock,
     FrozenConnection,
     SQLiteRows,
-    are_in_place,
-    cause_of,
-    connect,
-    failures,
-    identity,
-    is_lasting,
-    log_at,
-    log_of,
-    mark_of,
-    may_write,
-    pool_of,
-    require_place,
     settle,
     sidecar,
-    sqlite_failure,
     transaction,
 )
-from dpcompose.ledger.store import closed, read_only, require_process
-from dpcompose.ledger.tables import (
-    LATEST,
-    STEPS,
-    VERSION,
-    LedgerTables,
-    migrate,
-    no_ledger,
-    require_known,
-    require_readable,
-    version_of,
-)
+from dpcompose.ledger.store import Store
+from dpcompose.ledger.tables import LedgerTables
 
 
 def copy_before(path: Path, version: int) -> None:
@@ -74,7 +41,7 @@ def copy_before(path: Path, version: int) -> None:
         part.replace(copy)
 
 
-class SQLiteStore:
+class SQLiteStore(Store):
     """A ledger in one file, in WAL mode with `synchronous=FULL`: what is acknowledged is on disk.
 
     Args:
@@ -88,21 +55,19 @@ class SQLiteStore:
     _checks: type[CheckedFile] = CheckedFile
 
     def __init__(self, path: Path, *, create: bool, restored: bool = False) -> None:
-        self.url = self.source = str(path)
-        self._process = os.getpid()
-        self._broken: StoreError | None = None
-        with self._failures(_Progress()), ExitStack() as opened:
+        super().__init__(str(path), str(path))
+        with self._failures(), ExitStack() as opened:
             named, path = Path(os.path.abspath(path)), path.resolve()  # SQLite follows links too
-            require_place(path, create=create)
+            driver.require_place(path, create=create)
             self._file_lock = FileLock(sidecar(path, "-turn"))
             opened.callback(self._file_lock.close)
-            self._pool = pool_of(path)
+            self._pool = driver.pool_of(path)
             opened.callback(self._pool.close)
             self._file = self._checks(path, self.url, self._pool)
             is_new = not path.exists() or not path.stat().st_size
             with self._file_lock if is_new else nullcontext():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # its owner's alone
-                self._writer = connect(path)
+                self._writer = driver.connect(path)
             opened.callback(self._writer.close)
             if restored or not self._is_ready():
                 self._prepare(create=create, restored=restored)
@@ -111,9 +76,9 @@ class SQLiteStore:
             opened.callback(self._record.close)
             self._log = os.open(sidecar(path, "-wal"), os.O_RDONLY)
             opened.callback(finalize(self, os.close, self._log))
-            self._known_log = log_of(self._log)
-            files = [*(str(sidecar(path, end)) for end in BESIDE[:3]), str(path), str(named)]
-            self._files = [(each, identity(each)) for each in dict.fromkeys(files)]
+            self._known_log = driver.log_of(self._log)
+            files = [*(str(sidecar(path, end)) for end in driver.BESIDE[:3]), str(path), str(named)]
+            self._files = [(each, driver.identity(each)) for each in dict.fromkeys(files)]
             self._opened = opened.pop_all()
         self._writing = Lock()
         self._stored = CheckedTables(SQLiteRows(self._writer), record=self._record, url=self.url)
@@ -123,7 +88,10 @@ class SQLiteStore:
         """Whether the ledger is whole and nothing is to be written before it is used."""
         claims, version, is_marked = self._file.state()
         return (
-            claims is not None and version == VERSION and is_marked and may_write(self._file.record)
+            claims is not None
+            and version == tables.VERSION
+            and is_marked
+            and driver.may_write(self._file.record)
         )
 
     def _prepare(self, *, create: bool, restored: bool) -> None:
@@ -131,43 +99,42 @@ class SQLiteStore:
         path, record = self._file.path, self._file.record
         with self._file_lock:
             with transaction(self._pool) as rows:
-                version = version_of(rows, url=self.url)
+                version = tables.version_of(rows, url=self.url)
             if not create and version == 0:
-                raise no_ledger(self.url)
-            if version in STEPS and version != VERSION:
+                raise tables.no_ledger(self.url)
+            if version in tables.STEPS and version != tables.VERSION:
                 copy_before(path, version)
-            before = log_at(path)
+            before = driver.log_at(path)
             with transaction(self._pool, "IMMEDIATE") as rows:
-                migrate(rows, url=self.url)
+                tables.migrate(rows, url=self.url)
                 settle(
                     path
                 )  # what the record claims is on disk, also where a killed process left it
-                heads = heads_of(LedgerTables(rows))
-                if restored or not may_write(record):
-                    write_record(record, heads, like=path)
+                heads = head_record.heads_of(LedgerTables(rows))
+                if restored or not driver.may_write(record):
+                    head_record.write_record(record, heads, like=path)
                     settle(path)
-                rows.run(f"PRAGMA user_version = {mark_of(path)}")
-            if (log := log_at(path)) != before:
+                rows.run(f"PRAGMA user_version = {driver.mark_of(path)}")
+            if (log := driver.log_at(path)) != before:
                 with closing(HeadRecord(record)) as written:
                     written.begin_log(log, *next(iter(heads.items()), ("", Head())))
-        copy_permissions(sidecar(path, "-turn"), like=path)
+        head_record.copy_permissions(sidecar(path, "-turn"), like=path)
         self._writer.execute(
             "PRAGMA wal_checkpoint"
         ).fetchall()  # the mark is in the file, whatever befalls the log
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        require_process(self.url, self._process)
+        self._require_usable()
         return self._group_commit.submit(requests)
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide the requests one after the other and commit their changes together."""
-        progress = _Progress()
-        with self._writing, self._failures(progress):
+        with self._writing, self._failures():
             self._require_in_place()
             with self._file_lock:
-                return self._committed(requests, progress)
+                return self._committed(requests)
 
-    def _committed(self, requests: Sequence[Request], progress: _Progress) -> list[Outcome]:
+    def _committed(self, requests: Sequence[Request]) -> list[Outcome]:
         try:
             if (
                 self._writer.in_transaction
@@ -180,9 +147,9 @@ class SQLiteStore:
                 self._stored.write(batch)
                 for root in batch.ends:
                     self._record.reserve(root)
-                progress.committing = True
-                self._writer.execute("COMMIT")
-                self._acknowledge(batch.ends)
+                with self._failures(committing=True):
+                    self._writer.execute("COMMIT")
+                    self._acknowledge(batch.ends)
             return outcomes
         finally:
             if self._writer.in_transaction:
@@ -193,7 +160,7 @@ class SQLiteStore:
         """Record what was committed: it is on disk, if the log still has a name, where the next one looks for it."""
         if not os.fstat(self._log).st_nlink:
             raise self._misplaced(uncertain=True)
-        if (log := log_of(self._log)) != self._known_log:
+        if (log := driver.log_of(self._log)) != self._known_log:
             self._known_log = log
             if not self._record.is_beside(log):
                 root = next(iter(heads))
@@ -203,27 +170,25 @@ class SQLiteStore:
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
-        with self._failures(_Progress()):
-            require_process(self.url, self._process)
+        with self._failures():
             self._require_in_place()
             with transaction(self._pool) as rows:
-                (version,) = rows.row(LATEST) or (0,)
-                require_known(version, url=self.url)
+                (version,) = rows.row(tables.LATEST) or (0,)
+                tables.require_known(version, url=self.url)
                 yield LedgerTables(rows, inspect=self._file.damage)
 
     def close(self) -> None:
-        if os.getpid() == self._process:
+        if self._is_own_process:
             with self._writing:
-                self._broken = closed(self.url)
+                super().close()
                 self._opened.close()
 
     def _require_in_place(self) -> None:
         """Raise StoreError unless this is the file, and nothing is broken."""
-        if self._broken is None and not are_in_place(self._files):
+        if self._stopped is None and not driver.are_in_place(self._files):
             # Where another thread closed the ledger meanwhile, the files went with it, and it says so.
-            self._broken = self._broken or self._misplaced(uncertain=False)
-        if self._broken is not None:
-            raise self._broken
+            self._stopped = self._stopped or self._misplaced(uncertain=False)
+        self._require_usable()
 
     def _misplaced(self, *, uncertain: bool) -> StoreError:
         what = (
@@ -234,33 +199,25 @@ class SQLiteStore:
         )
 
     @contextmanager
-    def _failures(self, progress: _Progress) -> Generator[None]:
+    def _failures(self, *, committing: bool = False) -> Generator[None]:
         """Turn what the driver raises into StoreError; stop for good where the disk cannot be relied on."""
         try:
-            yield
+            with driver.failures(self.url, committing=committing):
+                yield
         except LossError as error:
-            self._broken = self._file.lost(f"what was acknowledged is missing: {error}")
-            raise self._broken from None
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            cause = cause_of(error)
-            found = sqlite_failure(self.url, cause, uncertain=progress.committing)
-            if is_lasting(cause):
-                self._broken = found
-            raise found from error
-
-
-@dataclass
-class _Progress:
-    """How far a transaction came: an error while it commits leaves open whether it did."""
-
-    committing: bool = False
+            self._stopped = self._file.lost(f"what was acknowledged is missing: {error}")
+            raise self._stopped from None
+        except StoreError as error:
+            if driver.is_lasting(error):
+                self._stopped = error
+            raise
 
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.EACCES, errno.EPERM)
 """What a file system says that has nothing to sync, or of a folder that may not be read."""
 
 
-class SQLiteReader:
+class SQLiteReader(Store):
     """A ledger in one file that is opened for reading: nothing is written, and no file is made.
 
     Args:
@@ -270,30 +227,29 @@ class SQLiteReader:
         StoreError: The file cannot be read, or lacks what was acknowledged.
     """
 
+    is_forkable = True
+
     def __init__(self, path: Path) -> None:
-        self.url = self.source = str(path)
-        self._closed = False
-        with failures(self.url):
+        super().__init__(str(path), str(path))
+        with driver.failures(self.url):
             named, path = Path(os.path.abspath(path)), path.resolve()
-            require_place(path, create=False, writing=False)
-            self._names = [(str(each), identity(each)) for each in dict.fromkeys((path, named))]
+            driver.require_place(path, create=False, writing=False)
+            self._names = [
+                (str(each), driver.identity(each)) for each in dict.fromkeys((path, named))
+            ]
             try:
                 settle(path)  # nobody is told of an entry that a power loss would take away
             except OSError as error:
                 if error.errno not in _NO_SYNC:
                     raise
-            self._file = CheckedFile(path, self.url, pool_of(path, reading=True))
-            require_readable(self._file.state()[1], url=self.url)
-
-    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
-        raise read_only(self.url)
+            self._file = CheckedFile(path, self.url, driver.pool_of(path, reading=True))
+            tables.require_readable(self._file.state()[1], url=self.url)
 
     @contextmanager
     def snapshot(self) -> Generator[LedgerTables]:
-        if self._closed:
-            raise closed(self.url)
-        with failures(self.url):
-            if not are_in_place(self._names):
+        self._require_usable()
+        with driver.failures(self.url):
+            if not driver.are_in_place(self._names):
                 raise StoreError(
                     self.url, "the file was moved, replaced or deleted", "Open the ledger again"
                 )
@@ -308,7 +264,7 @@ class SQLiteReader:
                     )
 
     def close(self) -> None:
-        self._closed = True
+        super().close()
         self._file.pool.close()
 
 
@@ -322,37 +278,23 @@ COLLECTED = 20_000
 """Entries that are written together at the latest."""
 
 
-@dataclass
-class _MemoryTables(LedgerTables):
-    """Tables that nobody else writes: a key that was never written is not looked for."""
-
-    keys: set[str | None] = field(default_factory=set[str | None])
-
-    def keyed(self, root: str, key: str) -> Entry | None:
-        return super().keyed(root, key) if key in self.keys else None
-
-    def write(self, batch: Batch) -> None:
-        super().write(batch)
-        self.keys.update(record.key for record in batch.records)
-
-
-class MemoryStore:
+class MemoryStore(Store):
     """A SQLite database in memory, with one connection and one lock around it.
 
     Decisions are collected in a batch, and written when somebody reads, or once it holds `COLLECTED` entries.
     """
 
-    url, source = "memory:", None
+    is_forkable = True
 
     def __init__(self) -> None:
+        super().__init__("memory:", None)
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
-        self._tables = _MemoryTables(SQLiteRows(self._connection))
-        migrate(self._tables.rows, url=self.url)
+        self._tables = LedgerTables(SQLiteRows(self._connection))
+        tables.migrate(self._tables.rows, url=self.url)
         self._batch = Batch(self._tables)
         self._lock = RLock()
-        self._stopped: StoreError | None = None
 
     def transact(self, requests: Sequence[Request]) -> list[Outcome]:
         with self._lock:
@@ -384,11 +326,7 @@ class MemoryStore:
         finally:
             self._connection.rollback()
 
-    def _require_usable(self) -> None:
-        if self._stopped is not None:
-            raise self._stopped
-
     def close(self) -> None:
         with self._lock:
-            self._stopped = closed(self.url)
+            super().close()
             self._connection.close()

@@ -14,8 +14,8 @@ from zlib import crc32
 
 from dpcompose.errors import StoreError
 from dpcompose.ledger.entry import Head
-from dpcompose.ledger.store import Pool, Row, Rows
-from dpcompose.ledger.tables import LATEST, LedgerTables, migrate, require_own
+from dpcompose.ledger.store import Pool
+from dpcompose.ledger.tables import LATEST, LedgerTables, Row, Rows, migrate, require_own
 
 try:
     import fcntl
@@ -29,6 +29,13 @@ LOCK_PATIENCE = 10.0
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of a program that takes no turns."""
+
+_OPTIONS: Mapping[str, Any] = {
+    "timeout": PATIENCE,
+    "isolation_level": None,
+    "check_same_thread": False,
+}
+"""Of every connection."""
 
 IDLE, MOST = 5, 1000
 """Connections for reading that stay open, and that are in use at once."""
@@ -71,46 +78,33 @@ _LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _LASTING = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def is_lasting(error: BaseException) -> bool:
+def is_lasting(error: StoreError) -> bool:
     """Whether the store must stop until it is opened again, because it is uncertain what the disk holds."""
-    return isinstance(error, sqlite3.Error) and _code(error) in _LASTING
-
-
-def cause_of(error: Exception) -> BaseException:
-    """The driver's own error. Text that is none passes the driver as it is: the file is damaged."""
-    if isinstance(error, UnicodeDecodeError):
-        damaged = sqlite3.DatabaseError(str(error))
-        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        return damaged
-    return error
-
-
-def sqlite_failure(url: str, error: BaseException, *, uncertain: bool) -> StoreError:
-    """The same in words, without the path, which the message names already."""
-    if not isinstance(error, sqlite3.Error):
-        said = isinstance(error, OSError) and error.strerror
-        what = f"cannot be used: {said}" if said else str(error)
-        return StoreError(url, what, "Check the file and its directory", uncertain=uncertain)
-    what, remedy = _CAUSES.get(_code(error), (f"SQLite says: {error}", ""))
-    return StoreError(
-        url, what, remedy, uncertain=uncertain and _code(error) != sqlite3.SQLITE_FULL
-    )
+    return _code(error.__cause__) in _LASTING
 
 
 @contextmanager
-def failures(url: str) -> Generator[None]:
-    """Turn what the driver raises while nothing is committed into StoreError."""
+def failures(url: str, *, committing: bool = False) -> Generator[None]:
+    """Turn what the driver raises into StoreError, without the path, which the message names already."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        raise sqlite_failure(url, cause_of(error), uncertain=False) from error
+        code, what, remedy = _code(error), str(error), "Check the file and its directory"
+        if isinstance(error, OSError):
+            what = f"cannot be used: {error.strerror}" if error.strerror else what
+        else:
+            what, remedy = _CAUSES.get(code, (f"SQLite says: {what}", ""))
+        uncertain = committing and code != sqlite3.SQLITE_FULL
+        raise StoreError(url, what, remedy, uncertain=uncertain) from error
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: BaseException | None) -> int:
     """The primary result code of SQLite, 0 where the driver itself failed."""
     match error:
         case sqlite3.Error(sqlite_errorcode=code):
             return code & 0xFF
+        case UnicodeDecodeError():  # text that is none passes the driver as it is: the file is damaged
+            return sqlite3.SQLITE_CORRUPT
         case _:
             return 0
 
@@ -204,10 +198,7 @@ def connect(path: Path) -> sqlite3.Connection:
         StoreError: The file is another program's database, or a setting cannot be had.
         sqlite3.Error: It cannot be opened.
     """
-    connection = sqlite3.connect(
-        path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-    )
-    return _set(connection, path, tuple(SETTINGS))
+    return _set(sqlite3.connect(path, **_OPTIONS), path, tuple(SETTINGS))
 
 
 def _set(connection: sqlite3.Connection, path: Path, names: Sequence[str]) -> sqlite3.Connection:
@@ -254,14 +245,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
             f"its log {log.name} has no index beside it ({path.name}-shm), and reading makes none"
         )
         raise StoreError(str(path), what, "Open it for writing once, or copy all its files")
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?{how}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=made,
-    )
+    connection = sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, factory=made, **_OPTIONS)
     return _set(connection, path, ("trusted_schema", "cache_size"))
 
 

@@ -1,82 +1,70 @@
-"""Rows that a store keeps, connections that are used again, and the errors that all stores have."""
+"""Stores of ledgers: what all of them have, and connections that are used again."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Semaphore
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dpcompose.errors import StoreError
-
-Row = tuple[Any, ...]
-
-
-class Rows(Protocol):
-    """A connection to a database of any kind, inside a transaction. Statements have ? for their values."""
-
-    by_letter: ClassVar[str]
-    """The words after a column that have texts compared letter by letter, as indexes of scopes do."""
-
-    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        """The first row."""
-        ...
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """All rows; none of a statement that has no rows."""
-        ...
-
-    def many(self, statement: str, rows: Sequence[Row]) -> int:
-        """Execute the statement once for each row of values; how many rows of the database it wrote."""
-        ...
-
-    def tables(self) -> set[str]:
-        """The names of all tables."""
-        ...
-
-    def broken(self) -> Iterator[str]:
-        """Pages and indexes that the database itself finds broken; it reads all of them."""
-        ...
+from dpcompose.ledger.entry import Outcome, Request
+from dpcompose.ledger.tables import LedgerTables
 
 
-def closed(url: str) -> StoreError:
-    """The error of a store that was closed."""
-    return StoreError(url, "this ledger was closed", "Open it again")
+class Store(ABC):
+    """The storage of a ledger; one that is opened for reading takes no requests.
 
+    Args:
+        url: Its name for messages.
+        source: The URL that opens it, with its password; None where no other process can.
+    """
 
-def require_process(url: str, process: int) -> None:
-    """Raise StoreError in another process than the one that opened the store."""
-    if os.getpid() != process:
-        remedy = "Open the ledger again after a fork"
-        raise StoreError(url, "was opened in another process", remedy)
+    is_forkable: ClassVar[bool] = False
+    """Whether processes that are forked may go on using it."""
 
+    def __init__(self, url: str, source: str | None) -> None:
+        self.url, self.source, self._process = url, source, os.getpid()
+        self._stopped: StoreError | None = None
 
-def read_only(url: str) -> StoreError:
-    """The error of a store that was opened for reading, and is asked to write."""
-    return StoreError(
-        url, "this ledger was opened for reading only", "Nothing was changed; open it for writing"
-    )
+    def transact(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Decide requests below one top-level scope, in their order; what is returned is durable.
+
+        The outcome of each is its decision, or what the rules raise. Raises StoreError.
+        """
+        what = "this ledger was opened for reading only"
+        raise StoreError(self.url, what, "Nothing was changed; open it for writing")
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[LedgerTables]:
+        """Read everything at one moment."""
+
+    def close(self) -> None:
+        """Let go of files and connections; asked after this, it raises StoreError."""
+        self._stopped = StoreError(self.url, "this ledger was closed", "Open it again")
+
+    def _require_usable(self) -> None:
+        """Raise StoreError if it was closed, cannot be relied on, or was opened by another process."""
+        if self._stopped is not None:
+            raise self._stopped
+        if not (self.is_forkable or self._is_own_process):
+            what = "was opened in another process"
+            raise StoreError(self.url, what, "Open the ledger again after a fork")
+
+    @property
+    def _is_own_process(self) -> bool:
+        return os.getpid() == self._process
 
 
 PATIENCE = 60.0
 """Seconds to wait for a connection where all are in use."""
 
 
-class Connection(Protocol):
-    """A connection of a driver."""
-
-    def rollback(self) -> None:
-        """End the transaction, if one is open, without its changes; raise where the connection is lost."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
-
-
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=Any)
+"""A connection of a driver, which can be rolled back and closed."""
 
 
 class Pool(Generic[C]):

@@ -6,17 +6,45 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from dpcompose.errors import NewerSchemaError, StoreError, TamperedError
-from dpcompose.ledger.amount import Amounts, units_of, units_text
+from dpcompose.ledger.amount import Amounts, encode, units_of, units_text
 from dpcompose.ledger.batch import Batch
 from dpcompose.ledger.entry import Entry, Head, Record
 from dpcompose.ledger.front import Front, Vector
-from dpcompose.ledger.merkle import WIDTH, Tile, leaf_hash
+from dpcompose.ledger.merkle import WIDTH, leaf_hash, tile_hashes, tile_texts
 from dpcompose.ledger.scope import AccountNode, Kind, Scope, root_of
-from dpcompose.ledger.store import Row, Rows
-from dpcompose.ledger.text import encode
+
+Row = tuple[Any, ...]
+
+
+class Rows(Protocol):
+    """A connection to a database of any kind, inside a transaction. Statements have ? for their values."""
+
+    by_letter: ClassVar[str]
+    """The words after a column that have texts compared letter by letter, as indexes of scopes do."""
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """The first row."""
+        ...
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """All rows; none of a statement that has no rows."""
+        ...
+
+    def many(self, statement: str, rows: Sequence[Row]) -> int:
+        """Execute the statement once for each row of values; how many rows of the database it wrote."""
+        ...
+
+    def tables(self) -> set[str]:
+        """The names of all tables."""
+        ...
+
+    def broken(self) -> Iterator[str]:
+        """Pages and indexes that the database itself finds broken; it reads all of them."""
+        ...
+
 
 _COLUMNS: Mapping[str, tuple[int, str]] = {
     "migration": (1, "number INTEGER, name TEXT"),
@@ -184,7 +212,7 @@ NEW_BALANCE = "INSERT INTO balance (spent, taken, closed, root, path) VALUES (?,
 NEW_ENTRY = _insert("entry")
 FACT = "SELECT value FROM fact WHERE root = ? AND kind = ? AND name = ?"
 FACTS = "SELECT name, value FROM fact WHERE root = ? AND kind = ?"
-TILE = "SELECT hashes, top FROM tile WHERE root = ? AND level = ? AND number = ?"
+TILE = "SELECT hashes FROM tile WHERE root = ? AND level = ? AND number = ?"
 TOPS = "SELECT top FROM tile WHERE root = ? AND level = ? AND number >= ? AND number < ? ORDER BY number"
 TILES = "SELECT level, number, hashes, top FROM tile WHERE root = ? ORDER BY level, number"
 NEW_TILE = _insert("tile")
@@ -255,13 +283,8 @@ def _spent_text(spent: Vector, parts: Mapping[str, Front]) -> str:
 
 def balance_row(node: AccountNode) -> Row:
     """spent, taken, closed, root, path."""
-    return (
-        _spent_text(node.spent, node.parts),
-        node.taken,
-        int(node.closed),
-        root_of(node.scope.path),
-        node.scope.path,
-    )
+    spent, own = _spent_text(node.spent, node.parts), node.scope
+    return (spent, node.taken, int(node.closed), own.root, own.path)
 
 
 def node_of(scope: Scope, row: Sequence[Any] | None) -> AccountNode:
@@ -403,10 +426,10 @@ class LedgerTables:
             (self._version,) = self.rows.row(LATEST) or (0,)
         return self._version >= VERSION
 
-    def tile(self, root: str, level: int, number: int) -> Tile | None:
-        """A full tile of the tree of hashes; None where it is not full."""
+    def tile(self, root: str, level: int, number: int) -> list[bytes] | None:
+        """The hashes of a full tile of the tree of hashes; None where it is not full."""
         row = self.rows.row(TILE, (root, level, number)) if self.has_facts() else None
-        return None if row is None else Tile.read(*row)
+        return None if row is None else tile_hashes(row[0])
 
     def tops(self, root: str, level: int, first: int, stop: int) -> list[bytes]:
         """The roots of full tiles of a level, from one number to before another."""
@@ -423,7 +446,7 @@ class LedgerTables:
             self._fill(root, 0, number, [leaf_hash(record.body) for record in records])
 
     def _fill(self, root: str, level: int, number: int, hashes: list[bytes]) -> None:
-        self._write(NEW_TILE, [(root, level, number, *Tile.of(hashes).texts)])
+        self._write(NEW_TILE, [(root, level, number, *tile_texts(hashes))])
         if (number + 1) % WIDTH == 0:
             first = number + 1 - WIDTH
             self._fill(root, level + 1, number // WIDTH, self.tops(root, level, first, number + 1))

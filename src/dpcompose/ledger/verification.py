@@ -13,23 +13,20 @@ from typing import Any, Self
 
 from dpcompose.errors import DomainError, DPComposeError, TamperedError
 from dpcompose.files import each_once
-from dpcompose.ledger.amount import Amounts, units_of
-from dpcompose.ledger.checkpoint import Checkpoint, State, TiledTree, key_path
-from dpcompose.ledger.entry import VERSION, Entry, Head, Record, is_time
+from dpcompose.ledger.amount import Amounts, encode, units_of
+from dpcompose.ledger.entry import VERSION, Entry, Facts, Head, Record, Request, Statement, is_time
+from dpcompose.ledger.evidence import Checkpoint, State, TiledTree, key_path
 from dpcompose.ledger.merkle import (
     WIDTH,
     Frontier,
-    Tile,
     complete_ranges,
-    inclusion_ranges,
     leaf_hash,
-    root_from_inclusion,
+    tile_texts,
 )
-from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of, usage_of
-from dpcompose.ledger.rules import Facts, Request, Statement
+from dpcompose.ledger.policies import usage
+from dpcompose.ledger.requests import Charge, Closing, Opening, chain_of
 from dpcompose.ledger.scope import AccountNode, Kind, charged, root_of
 from dpcompose.ledger.tables import LedgerTables
-from dpcompose.ledger.text import encode
 from dpcompose.pictured import Card
 
 _OWN = {"actor", "kind", "previous", "scope", "sequence", "time", "version"}
@@ -69,14 +66,11 @@ class Base:
         Raises:
             DisagreementError: The stored one is not what was signed.
         """
-        root, size = self.checkpoint.root, self.checkpoint.size
-        path = self.tree.hashes(inclusion_ranges(sequence - 1, 0, size))
-        for record in self.snapshot.records(root, after=sequence - 1, limit=1):
-            leaf, is_next = leaf_hash(record.body), record.sequence == sequence
-            top = root_from_inclusion(leaf, sequence - 1, size, path)
-            if is_next and top == self.checkpoint.root_hash:
-                return Entry(record.body, sha256(record.body.encode()).hexdigest())
-        raise DisagreementError(f"rests on entry {sequence}, which is not the one that was signed")
+        found = self.tree.proven(sequence, self.checkpoint)
+        if found is None:
+            what = f"rests on entry {sequence}, which is not the one that was signed"
+            raise DisagreementError(what)
+        return Entry.of(found[0])
 
     def frontier(self, heads: Mapping[int, Head], signed: Mapping[int, set[bytes]]) -> Frontier:
         """The tree of the signed entries, which have these heads and roots.
@@ -238,7 +232,7 @@ class Replay:
             self.balances[node.scope.path] = node
         if self.stated:
             described = encode(fields["description"])
-            self._state(usage_of(self, path, fields["actor"], cost, described, fields["time"]))
+            self._state(usage(self, path, fields["actor"], cost, described, time=fields["time"]))
         self._unredeemed.append(
             self._charged.setdefault((path, fields["actor"]), len(self._charged) + 1)
         )
@@ -483,32 +477,38 @@ def _verified(
         for each in wanted.states
         if each.digest not in signed
     ]
-    found = followed(snapshot, wanted, progress)
-    bases = {root: each.base for root, each in found.replays.items() if each.base is not None}
-    problems = damage + found.problems
+    replays, wrong = followed(snapshot, wanted, progress)
+    bases = {root: each.base for root, each in replays.items() if each.base is not None}
+    balances = {path: node for own in replays.values() for path, node in own.balances.items()}
+    problems = damage + wrong
     if not problems:
         if bases:
-            for replay in found.replays.values():
+            for replay in replays.values():
                 problems += replay.differences(snapshot)
         else:
-            problems += differences(found.balances, snapshot.nodes())
-        if set(snapshot.every_fact()) != found.facts:
+            problems += differences(balances, snapshot.nodes())
+        facts = {
+            (root, kind, *each)
+            for root, replay in replays.items()
+            for kind, named in replay.stated.items()
+            for each in named.items()
+        }
+        if set(snapshot.every_fact()) != facts:
             problems.append("the facts that are stored are not those that the entries state")
         problems += [
             f"{root}: the tiles of hashes are not those of its entries"
-            for root in found.replays.keys() - bases.keys()
+            for root in replays.keys() - bases.keys()
             if snapshot.has_facts()
-            and found.replays[root].last.sequence >= WIDTH
+            and replays[root].last.sequence >= WIDTH
             and not tiles_agree(snapshot, root)
         ]
     if problems:
         raise TamperedError(problems)
     since = tuple((root, base.state.size) for root, base in bases.items())
-    entries = sum(head.sequence for _, head in found.heads) - sum(size for _, size in since)
-    scopes = len(
-        {*found.balances, *(each for base in bases.values() for each in base.state.scopes)}
-    )
-    return Verification(entries, scopes, Anchor(found.heads), anchor is not None, since)
+    heads = tuple((root, replay.last) for root, replay in replays.items())
+    entries = sum(head.sequence for _, head in heads) - sum(size for _, size in since)
+    scopes = {*balances, *(each for base in bases.values() for each in base.state.scopes)}
+    return Verification(entries, len(scopes), Anchor(heads), anchor is not None, since)
 
 
 def tiles_agree(snapshot: LedgerTables, root: str) -> bool:
@@ -518,60 +518,32 @@ def tiles_agree(snapshot: LedgerTables, root: str) -> bool:
     count = len(stored)
     for level in range(9):
         for number in range(len(hashes[level]) // WIDTH):
-            tile = Tile.of(hashes[level][number * WIDTH : (number + 1) * WIDTH])
-            if stored.get((level, number)) != [*tile.texts]:
+            tile = tile_texts(hashes[level][number * WIDTH : (number + 1) * WIDTH])
+            if stored.get((level, number)) != [*tile]:
                 return False
-            hashes.setdefault(level + 1, []).append(tile.top)
+            hashes.setdefault(level + 1, []).append(bytes.fromhex(tile[1]))
             count -= 1
         hashes.setdefault(level + 1, [])
     return not count
 
 
-@dataclass
-class Followed:
-    """The chains of a ledger, each followed up to the first thing that is wrong.
+def followed(
+    snapshot: LedgerTables, anchor: Anchor, progress: Progress | None
+) -> tuple[dict[str, Replay], list[str]]:
+    """Every chain, followed up to the first thing that is wrong, and what is wrong with it or with the anchor, in words.
 
-    Args:
-        replays: By top-level scope.
-        problems: In words; none if every chain is sound.
+    Balances, and the store itself, are not looked at.
     """
-
-    replays: dict[str, Replay] = field(default_factory=dict[str, Replay])
-    problems: list[str] = field(default_factory=list[str])
-
-    @property
-    def balances(self) -> dict[str, AccountNode]:
-        """The nodes as they must be, but those that no entry that was followed is about."""
-        return {path: node for own in self.replays.values() for path, node in own.balances.items()}
-
-    @property
-    def heads(self) -> tuple[tuple[str, Head], ...]:
-        """The entries that were reached."""
-        return tuple((root, replay.last) for root, replay in self.replays.items())
-
-    @property
-    def facts(self) -> set[tuple[str, str, str, str]]:
-        """The facts that follow from the entries, as (root, kind, name, value), to be compared with those that are stored."""
-        return {
-            (root, kind, *each)
-            for root, replay in self.replays.items()
-            for kind, named in replay.stated.items()
-            for each in named.items()
-        }
-
-
-def followed(snapshot: LedgerTables, anchor: Anchor, progress: Progress | None) -> Followed:
-    """Follow every chain and compare it with an anchor; balances, and the store itself, are not looked at."""
-    found, roots = Followed(), snapshot.roots()
+    replays, problems, roots = dict[str, Replay](), list[str](), snapshot.roots()
     total, done = sum(snapshot.head(root).sequence for root in roots), 0
     for root in roots:
-        replay, problems = _followed(snapshot, root, anchor.of_root(root), progress, done, total)
-        found.problems += problems
-        found.replays[root] = replay
-        done += replay.last.sequence
+        own = anchor.of_root(root)
+        replays[root], wrong = _followed(snapshot, root, own, progress, done, total)
+        problems += wrong
+        done += replays[root].last.sequence
     missing = anchor.roots - {*roots}
-    found.problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
-    return found
+    problems += [f"{root}: gone, though the anchor has it" for root in sorted(missing)]
+    return replays, problems
 
 
 def _followed(

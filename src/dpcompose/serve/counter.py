@@ -13,44 +13,130 @@ ledger. The rows are read by a process of their own. After the charge an answer 
 closes the scope's tables for everybody until a keeper has looked: that this can be seen is one bit that no epsilon
 pays for. So does a process that dies between a charge and its answer: a mark beside the answers, written after the
 charge, is there when the tables are next asked. Whoever waits keeps the turn of these tables until the answer leaves,
-and where servers share a database, from all of them (`shared`).
+and where servers share a database, from all of them.
+
+*Several servers over one database* share the turn, the mark of who reads rows, and the answers (`Shared`). They queue for
+a lock that the database keeps for each scope. It ends with its server, or with the connection that took it. Whoever
+reads rows has left a mark before; so a mark that the next one finds was left by a server that died. An answer becomes
+visible in the transaction that deletes the mark of its own attempt. Before that it is stored encrypted, and its key is
+in memory only: so whatever the log of the database holds of a transaction that was lost, nothing was chosen.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep, time
 from typing import Annotated, Any, cast
 
-from dpcompose import release
+from dpcompose import errors, release
 from dpcompose.account import Account, exact
 from dpcompose.adaptive import Budget
-from dpcompose.errors import (
-    AlreadyRedeemedError,
-    DomainError,
-    DPComposeError,
-    EngineError,
-    LedgerError,
-    ReleaseError,
-    ScopeExistsError,
-    StoreError,
-    UnsupportedError,
-)
-from dpcompose.ledger import Charge, Ledger, Receipt, SetFact, encode, root_of
+from dpcompose.errors import StoreError
+from dpcompose.ledger import Ledger, Receipt, SetFact, encode, root_of
 from dpcompose.mechanisms import serialize
 from dpcompose.serve.identity import OPERATOR, Identity, Role
 from dpcompose.serve.queue import still_admitted
 from dpcompose.serve.request import Answer, Field, exact_delta, line, number, route
 from dpcompose.serve.service import Service
-from dpcompose.serve.shared import Shared
+
+_TABLES = (
+    "CREATE TABLE counter_answer (scope TEXT, name TEXT, body TEXT NOT NULL, key TEXT, "
+    "stored TIMESTAMPTZ NOT NULL DEFAULT now(), PRIMARY KEY (scope, name))",
+    "CREATE INDEX counter_answer_stored ON counter_answer (scope, stored)",
+    "CREATE INDEX counter_answer_pending ON counter_answer (scope) WHERE key IS NULL",
+)
+_MARK = "SELECT body FROM counter_answer WHERE scope = ? AND name = 'reading'"
+_NEW = "INSERT INTO counter_answer (scope, name, body) VALUES (?, ?, ?)"
+_UNMARK = "DELETE FROM counter_answer WHERE scope = ? AND name = 'reading' AND body = ?"
+_SHOW = (
+    f"WITH own AS ({_UNMARK} RETURNING scope) UPDATE counter_answer SET key = ? FROM own "
+    "WHERE counter_answer.scope = own.scope AND name = ? RETURNING name"
+)
+_FIND = "SELECT key, body FROM counter_answer WHERE scope = ? AND name = ? AND key IS NOT NULL"
+_DELETE = (
+    "DELETE FROM counter_answer WHERE scope = ? AND name <> 'reading' "
+    "AND (key IS NULL OR stored < now() - make_interval(days => ?))"
+)
+LONGEST = 36_600
+"""Days for which an answer is stored."""
+
+
+@dataclass(eq=False)
+class Shared(release.Shelf):
+    """The turn, the mark and the answers of one scope.
+
+    Args:
+        store: The store of the ledger, on PostgreSQL.
+        scope: The path of the scope.
+    """
+
+    store: Any
+    scope: str
+    _lock: Lock = field(default_factory=Lock)
+    _rows: Any = None
+    _attempt: str = ""
+
+    def __post_init__(self) -> None:
+        with self.store.turn("counter_answer") as rows:
+            if rows.row("SELECT to_regclass('counter_answer')") == (None,):
+                for statement in _TABLES:
+                    rows.run(statement)
+
+    @contextmanager
+    def exclusive(self) -> Generator[None]:
+        """Keep all other servers and threads from what follows; the other methods are for such a block."""
+        with self._lock, self.store.turn(f"counter {self.scope}") as self._rows:
+            yield
+
+    def exists(self) -> bool:
+        """Whether somebody's mark is there; from then on it is one's own."""
+        mark = self._rows.row(_MARK, (self.scope,))
+        self._attempt = "" if mark is None else mark[0]
+        return mark is not None
+
+    def touch(self) -> None:
+        """Leave a mark, unless there is one."""
+        if not self._attempt:
+            self._attempt = secrets.token_hex(16)
+            self._rows.run(_NEW, (self.scope, "reading", self._attempt))
+
+    def unlink(self, *, missing_ok: bool = True) -> None:
+        """Delete the own mark, by whatever connection there is."""
+        if self._attempt:
+            with self.store.turn(f"mark {self._attempt}") as rows:
+                rows.run(_UNMARK, (self.scope, self._attempt))
+            self._attempt = ""
+
+    def turn(self, receipt: Receipt) -> AbstractContextManager[object]:
+        """Whoever asks has the turn of the scope already."""
+        return nullcontext()
+
+    def read(self, name: str) -> tuple[str, str, str] | None:
+        row = self._rows.row(_FIND, (self.scope, name))
+        return None if row is None else (*row, self.store.url)
+
+    def write(self, name: str, text: str) -> None:
+        self._rows.run(_NEW, (self.scope, name, text))
+
+    def show(self, name: str, key: str) -> None:
+        if not self._rows.run(_SHOW, (self.scope, self._attempt, key, name)):
+            raise StoreError(self.store.url, "another server has closed these tables", "Ask anew")
+        self._attempt = ""
+
+    def delete_unstored(self, days: float) -> None:
+        """Delete answers that are too old, and those that never became visible."""
+        self._rows.run(_DELETE, (self.scope, int(min(days, LONGEST))))
+
 
 CONFIDENCE = 0.95
 CLOSED = "closed tables"
@@ -87,7 +173,9 @@ class Desk:
     def __post_init__(self) -> None:
         if not self.after < self.limit:
             domain = "seconds, after < limit"
-            raise DomainError(f"{self.scope}: after and limit", (self.after, self.limit), domain)
+            raise errors.DomainError(
+                f"{self.scope}: after and limit", (self.after, self.limit), domain
+            )
         self.answers.mkdir(mode=0o700, parents=True, exist_ok=True)
         store = self.catalog.ledger.store
         is_database = store.source is not None and Ledger.file_of(store.source) is None
@@ -110,7 +198,7 @@ class Desk:
         worker = release.Worker(dict(self.catalog.tables), self.memory)
         try:
             self.tables: Mapping[str, Any] = worker.tables(self.catalog)
-        except DPComposeError:
+        except errors.DPComposeError:
             worker.close()
             raise
         self.worker = worker
@@ -128,7 +216,7 @@ class Desk:
     def shut(self, reason: str) -> None:
         """Close the tables; where the ledger cannot record it now, it is recorded when they are asked again."""
         self.closed = reason
-        with suppress(StoreError):
+        with suppress(errors.StoreError):
             self.reading.touch()
             self.record(reason, OPERATOR)
 
@@ -211,18 +299,13 @@ class Payer(Account):
         }
         account, charge = self.service.ledger_charge(self.who, self.quote(mechanism, delta), fields)
 
-        def charged(own: Charge) -> Receipt:
-            (outcome,) = self.service.charge_all([(account, own)])
-            if isinstance(outcome, DPComposeError):
-                raise outcome
-            return outcome
-
+        charged = partial(self.service.charge_alone, account)
         try:
             receipt = release.Shelf.attempted(
                 f"{charge.path} {charge.key}", lambda nonce: charged(charge.redeemed_by(nonce))
             )
             vars(self).update(may_draw=True)
-        except AlreadyRedeemedError:
+        except errors.AlreadyRedeemedError:
             receipt = charged(charge)
         self.charged.append(monotonic())
         if self.may_draw:
@@ -233,7 +316,7 @@ class Payer(Account):
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str | None = None) -> None:
         """Say whether this ask may draw: the commit of the charge has decided it."""
         if not self.may_draw:
-            raise AlreadyRedeemedError(receipt.scope, receipt.sequence)
+            raise errors.AlreadyRedeemedError(receipt.scope, receipt.sequence)
 
 
 @dataclass
@@ -286,14 +369,14 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
     own = cast("dict[str, Any]", stated if isinstance(stated, dict) else {})
     if not {"tables"} <= {*own} <= {"tables", *possible} or not isinstance(own["tables"], dict):
         domain = f"a table with tables, and perhaps {', '.join(sorted(possible))}"
-        raise DomainError(f"catalog: {path}", [*own], domain)
+        raise errors.DomainError(f"catalog: {path}", [*own], domain)
     tables = cast("dict[str, Any]", own["tables"])
     try:
         catalog = release.Catalog(ledger, path)
-    except DPComposeError:
+    except errors.DPComposeError:
         if "epsilon" not in own:
             raise
-        with suppress(ScopeExistsError):  # another server opens it, too
+        with suppress(errors.ScopeExistsError):  # another server opens it, too
             return release.Catalog.define(
                 ledger, path, tables, public=own.get("public"), actor=OPERATOR,
                 filter=Budget(own["epsilon"], own.get("delta", 1e-6)),
@@ -301,7 +384,9 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
         catalog = release.Catalog(ledger, path)
     remedy = "A scope has one catalog for good; another one needs a scope of its own"
     if {*catalog.tables} != {*tables}:
-        raise DomainError(f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy)
+        raise errors.DomainError(
+            f"catalog: {path}", [*tables], f"the tables {[*catalog.tables]}", remedy
+        )
     differing = catalog.differing(tables)
     target = Account(ledger, scope=path).chain[-1].target
     if "epsilon" in own and target is not None:
@@ -312,7 +397,7 @@ def _catalog(ledger: Ledger, path: str, stated: Any) -> Any:
         ]
     if differing:
         domain = "what the ledger has of it since the scope was opened"
-        raise DomainError(f"catalog: {path}", ", ".join(differing), domain, remedy)
+        raise errors.DomainError(f"catalog: {path}", ", ".join(differing), domain, remedy)
     return catalog
 
 
@@ -333,7 +418,7 @@ def _spend(name: str, value: Any) -> Any:
 def _statement(name: str, value: Any) -> str:
     """A statement without blanks around it and without a final semicolon, which make no other request."""
     if not (isinstance(value, str) and 0 < len(value) <= MOST_LETTERS):
-        raise DomainError(
+        raise errors.DomainError(
             name, type(value).__name__, f"one SELECT, of at most {MOST_LETTERS:,} characters"
         )
     return value.strip().rstrip("; \t\r\n")
@@ -417,10 +502,10 @@ def ask(
     named = f"asked {sha256(request.encode()).hexdigest()}" if key is None else f"ask {key}"
     said = {"request": sha256(request.encode()).hexdigest()} | ({} if sql is None else {"sql": sql})
     if release.Explanation.is_requested(sql):
-        raise DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
+        raise errors.DomainError("sql", "EXPLAIN", "a SELECT; /v1/quote says what one costs")
     with desk.turn() as reason:
         if reason:
-            raise ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
+            raise errors.ReleaseError(f"{scope}: closed, {reason}. Nothing was charged")
         still_admitted()
         desk.worker.until = monotonic() + desk.limit
         if desk.worker.outdated:  # or a keeper has opened the tables elsewhere
@@ -435,9 +520,11 @@ def ask(
                 found = session.sql(sql, spend=spend, error=error, keys=keys, key=named)
         except Exception as problem:
             # What the ledger and the store say after a charge follows from no row; anything else may.
-            expected = isinstance(problem, LedgerError | ReleaseError) or not payer.charged
-            failed = isinstance(problem, EngineError) or not expected
-            if isinstance(problem, EngineError):
+            expected = (
+                isinstance(problem, errors.LedgerError | errors.ReleaseError) or not payer.charged
+            )
+            failed = isinstance(problem, errors.EngineError) or not expected
+            if isinstance(problem, errors.EngineError):
                 desk.worker.close()
             if failed:
                 desk.shut("its rows could not be read in time: its keeper must look")
@@ -445,7 +532,7 @@ def ask(
         finally:
             if payer.charged:
                 if payer.may_draw and not failed:
-                    with suppress(StoreError):
+                    with suppress(errors.StoreError):
                         desk.reading.unlink(missing_ok=True)
                 desk.leave(payer.charged[0], failed=failed)
     return {**_released(found), "key": named}
@@ -465,7 +552,7 @@ def reopen(service: Service, who: Identity, scope: str) -> Answer:
 def _desk(service: Service, scope: str) -> Desk:
     desks = _desks(service)
     if scope not in desks:
-        raise UnsupportedError(
+        raise errors.UnsupportedError(
             f"a statement to {scope!r}", "no catalog is served there", "Ask its keeper"
         )
     return desks[scope]
@@ -473,7 +560,7 @@ def _desk(service: Service, scope: str) -> Desk:
 
 def _table(tables: Mapping[str, Any], name: str) -> Any:
     if name not in tables:
-        raise DomainError("table", name, f"one of {', '.join(tables)}")
+        raise errors.DomainError("table", name, f"one of {', '.join(tables)}")
     return tables[name]
 
 
@@ -483,7 +570,7 @@ def _session(payer: Payer, table: Any, answers: Path | Shared | None = None) -> 
 
 def _questions(listed: Any) -> list[Any]:
     if not isinstance(listed, list) or not listed:
-        raise DomainError("questions", listed, "a list of questions, or a statement in sql")
+        raise errors.DomainError("questions", listed, "a list of questions, or a statement in sql")
     read = release.Session.read_questions(cast("list[object]", listed))
     return [replace(each, spend=_spend("spend", each.spend)) for each in read]
 

@@ -13,16 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dpcompose.errors import (
-    DPComposeError,
-    LedgerError,
-    OverdrawnError,
-    QuotaError,
-    ReleaseError,
-    StoreError,
-    TamperedError,
-    UnknownScopeError,
-)
+from dpcompose import errors
 from dpcompose.ledger import scope_path
 from dpcompose.serve import agreement, counter  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from dpcompose.serve.identity import PAGES, Identity, Permission
@@ -114,7 +105,7 @@ class Gate:
         """
         try:
             return self.admitted(caller, self.service.people.find(token))
-        except StoreError:
+        except errors.StoreError:
             if self.is_foreign(token) and not self.failures.admits(
                 caller
             ):  # a stranger asks with a name of no key
@@ -188,27 +179,27 @@ _causes = RateLimit(1 / 60, 1)
 """Each cause is logged once a minute, however many ask meanwhile."""
 
 
-def refusal(error: DPComposeError) -> Response:
+def refusal(error: errors.DPComposeError) -> Response:
     """An error of the library as a status and one sentence."""
     kind = type(error).__name__
-    if isinstance(error, StoreError | TamperedError) and _causes.admits(str(error)):
+    if isinstance(error, errors.StoreError | errors.TamperedError) and _causes.admits(str(error)):
         _log.error("%s", error)  # whoever asks is not told what, nor where
     match error:
-        case StoreError():
+        case errors.StoreError():
             said = "the ledger cannot be reached; ask again with the same key"
             return error_answer(503, "StoreError", said, uncertain=error.uncertain)
-        case TamperedError():
+        case errors.TamperedError():
             return error_answer(
                 409, kind, "the ledger does not agree with itself; its keeper must look"
             )
-        case OverdrawnError() | QuotaError():
+        case errors.OverdrawnError() | errors.QuotaError():
             amounts = {"asked": str(error.requested), "left": str(error.left)}
             return error_answer(
                 409, kind, str(error), scope=error.scope, currency=error.currency, **amounts
             )
-        case UnknownScopeError():
+        case errors.UnknownScopeError():
             return error_answer(404, kind, str(error))
-        case LedgerError() | ReleaseError():
+        case errors.LedgerError() | errors.ReleaseError():
             return error_answer(409, kind, str(error))
         case _:
             return error_answer(422, kind, str(error))

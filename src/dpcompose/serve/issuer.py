@@ -147,15 +147,19 @@ class Issuer:
         import httpx
 
         try:
-            found = json.loads((self.read or _get)(url), object_pairs_hook=each_once)
+            return _object((self.read or _get)(url))
         except (httpx.HTTPError, OSError, ValueError, RecursionError):
             return {}
-        return _mapping(found)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     """An object of JSON; anything else is an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The object of a text of JSON; ValueError or RecursionError where it is none, or a name is there twice."""
+    return _mapping(json.loads(text, object_pairs_hook=each_once))
 
 
 def _signed(token: str, key: Mapping[str, Any], algorithm: str) -> dict[str, Any] | None:
@@ -168,26 +172,20 @@ def _signed(token: str, key: Mapping[str, Any], algorithm: str) -> dict[str, Any
         if "d" in key or (key["kty"] == "RSA" and len(_bytes(key["n"])) < 256):
             return None  # no secret any more, or too short for one
         public = JWKRegistry.import_key(dict(key))
-        payload = jws.deserialize_compact(token, public, algorithms=[algorithm]).payload
-        found = json.loads(payload, object_pairs_hook=each_once)
+        return _object(jws.deserialize_compact(token, public, algorithms=[algorithm]).payload)
     except (JoseError, ValueError, TypeError, KeyError, RecursionError):
         return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _header(token: str) -> dict[str, Any] | None:
     if not (len(token) <= LONGEST_TOKEN and token.isascii() and token.count(".") == 2):
         return None
     try:
-        found = json.loads(_bytes(token.partition(".")[0]), object_pairs_hook=each_once)
+        header = _object(_bytes(token.partition(".")[0]))
     except (ValueError, RecursionError):
         return None
-    header = _mapping(found)
-    return (
-        header
-        if str(header.get("typ", "JWT")).lower().removeprefix("application/") in TYPES
-        else None
-    )
+    kind = str(header.get("typ", "JWT")).lower().removeprefix("application/")
+    return header if kind in TYPES else None
 
 
 def _bytes(text: str) -> bytes:

@@ -18,7 +18,6 @@ from dpcompose.errors import StoreError
 LARGEST_HEAD = 32768
 """Bytes of a request up to the end of its headers, and of those after a piece of its body until the next one."""
 TOO_LONG = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 PATIENCE = 10.0
 """Seconds in which a request is sent, from the connection or its first byte on; and in which an answer is read on."""
 
@@ -71,37 +70,6 @@ def most_connections() -> int:
     return min(2000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
-class JoiningTransport:
-    """The transport of a connection, which sends the head of an answer together with what follows it.
-
-    Args:
-        transport: The transport itself, which does all else.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport, self._head = transport, b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send data; the head of an answer waits for the next call, of whatever method.
-
-        What follows a head is never another one, whatever it looks like.
-        """
-        is_head = not self._head and data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n")
-        if is_head and data != CONTINUE:
-            self._head = data
-        elif data or self._head:
-            self._transport.write(self._head + data)
-            self._head = b""
-
-    def close(self) -> None:
-        """Send what waits, and close the connection."""
-        self.write(b"")
-        self._transport.close()
-
-
 class BoundedProtocol(HttpToolsProtocol):
     """The protocol of uvicorn with time limits for requests that do not arrive, and for answers that nobody reads."""
 
@@ -112,7 +80,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Above the limit of connections, close the one that is idle the longest."""
         super().connection_made(transport)
-        self.transport = cast("asyncio.Transport", JoiningTransport(transport))
         self._timer = self.loop.call_later(PATIENCE, self._give_up)
         self._wait()
         if len(self.connections) > most_connections():
@@ -164,7 +131,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Uvicorn's own time limit for idle connections is left out: a timer for each request costs as much as its parsing.
         """
-        self.transport.write(b"")  # the head of an answer without a body
         if not self.transport.is_closing():
             self.flow.resume_reading()
             if self.pipeline:

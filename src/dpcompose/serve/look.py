@@ -21,7 +21,6 @@ from dpcompose.ledger import (
     Kind,
     Left,
     Moment,
-    Scope,
     paths_down_to,
     root_of,
 )
@@ -29,7 +28,7 @@ from dpcompose.notebook import written
 from dpcompose.report import above, at_least, below, trimmed
 from dpcompose.serve.agreement import agreed, requests
 from dpcompose.serve.identity import Identity, Role
-from dpcompose.serve.queue import Page, Verifier, page
+from dpcompose.serve.queue import Page, Verifier, matching, page
 from dpcompose.serve.service import Service, mechanism_of
 
 
@@ -46,22 +45,6 @@ def ends_at(points: Sequence[tuple[datetime, float]], left: float) -> datetime |
         return last + left / used * span
     except OverflowError:
         return None
-
-
-def used(scope: Scope, units: Mapping[str, int]) -> Fraction | None:
-    """The part of a budget that these amounts are, under the alternative that counts the least; None without a cap."""
-    sets = scope.alternatives or (scope.caps.units,)
-    # A cap of 0 has no parts: one unit of it is already more than the whole.
-    parts = [
-        [Fraction(units.get(name, 0), cap or 1) for name, cap in caps.items()] for caps in sets
-    ]
-    return min((max(each) for each in parts if each), default=None)
-
-
-def fullest(balance: Balance) -> dict[str, int]:
-    """The amounts that the person spent of whose budget the least is left."""
-    spent = max(balance.front, key=lambda each: used(balance.scope, each.units) or 0)
-    return dict(spent.units)
 
 
 def in_percent(part: Fraction) -> float:
@@ -223,9 +206,9 @@ class Look:
         """The parts of a budget that were spent and that are reserved, in percent; None without a cap."""
         if balance.scope.kind is Kind.SLOTS:
             return in_percent(Fraction(balance.taken, balance.scope.slots or 1)), 0.0
-        held, spent = self.left[balance.scope.path].reserved, fullest(balance)
-        before = used(balance.scope, spent)
-        both = used(balance.scope, {name: held.get(name, 0) + u for name, u in spent.items()})
+        held, spent = self.left[balance.scope.path].reserved, balance.fullest
+        before = balance.scope.used(spent)
+        both = balance.scope.used({name: held.get(name, 0) + u for name, u in spent.items()})
         if before is None or both is None:
             return None
         return in_percent(before), min(in_percent(both - before), 100.0)
@@ -242,13 +225,8 @@ class Look:
     @cached_property
     def entries(self) -> list[Entry]:
         """The entries of the window that match the search."""
-        actor, kind, words = (self.query[name] for name in SEARCHED)
-        found = (
-            each
-            for each in self.window.entries
-            if actor in ("", each.actor) and kind in ("", each.kind) and words in each.body
-        )
-        return list(islice(found, LONGEST_LIST))
+        is_wanted = matching(*(self.query[name] for name in SEARCHED))
+        return list(islice(filter(is_wanted, self.window.entries), LONGEST_LIST))
 
     @cached_property
     def granted(self) -> list[Entry]:
@@ -283,14 +261,14 @@ class Look:
         if not self.focus or self.who.role is Role.ANALYST or self.query["before"]:
             return []
         balance, found = self.moment.balance(self.focus), list[tuple[Entry, Fraction, Fraction]]()
-        begin, units = (balance.period or ("",))[0], fullest(balance)
-        after = used(balance.scope, units)
+        begin, units = (balance.period or ("",))[0], balance.fullest
+        after = balance.scope.used(units)
         for each in self.granted:
             if after is None or each.time < begin:
                 break
             cost = each.cost.units
             units = {name: max(spent - cost.get(name, 0), 0) for name, spent in units.items()}
-            before = used(balance.scope, units) or Fraction(0)
+            before = balance.scope.used(units) or Fraction(0)
             found.append((each, before, after))
             after = before
         return found[::-1]
@@ -333,7 +311,7 @@ class Look:
             self.moment.balance(self.focus),
         )
         room = self.left[self.focus].amounts.units
-        most = used(balance.scope, {n: u + room.get(n, 0) for n, u in fullest(balance).items()})
+        most = balance.scope.used({n: u + room.get(n, 0) for n, u in balance.fullest.items()})
         start, last = (datetime.fromisoformat(each) for each in (first.time, self.time))
         left = min(most or now, Fraction(1)) - now
         end = ends_at([(start, float(1 - before)), (last, float(1 - now))], float(left))

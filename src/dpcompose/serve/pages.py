@@ -105,25 +105,13 @@ def page_for(
         desk: The scopes with tables that this person may ask; on the page Ask also the tables of one of them.
     """
     typed = {name: query.get(name, "")[:4096] for name in _TYPED}
+    shown: dict[str, Any] = {"who": who, "form": form, "said": outcome or {}, "desk": desk}
+    shown |= {"asked": typed, "here": _query(typed, path), "at_page": path, "verified": None}
     with service.ledger.moment() as moment:
-        found = Look(service, moment, who, typed, bool(desk))
-        return (
-            _environment()
-            .get_template(f"{TEMPLATES[path]}.html")
-            .render(
-                who=who,
-                form=form,
-                said=outcome or {},
-                desk=desk,
-                asked=typed,
-                here=_query(typed, path),
-                at_page=path,
-                look=found,
-                verified=service.verify(who, found.tops[0])
-                if "verify" in query and found.tops and who.role is Role.AUDITOR
-                else None,
-            )
-        )
+        look = shown["look"] = Look(service, moment, who, typed, bool(desk))
+        if "verify" in query and look.tops and who.role is Role.AUDITOR:
+            shown["verified"] = service.verify(who, look.tops[0])
+        return _environment().get_template(f"{TEMPLATES[path]}.html").render(shown)
 
 
 _log = logging.getLogger("dpcompose.serve")
@@ -171,10 +159,7 @@ class Pages:
             def page(who: Identity) -> Response:
                 if who.role is Role.ANALYST and path in CLOSED:
                     raise HTTPException(403, "this page is for keepers and auditors")
-                desk = self._desk(who, path, asked.get("at", ""), str(request.base_url))
-                own = who, path, asked, form_of(token), None, desk
-                page = self.gate.service.read(page_for, *own)
-                return Response(page, media_type="text/html")
+                return self._shown(request, who, path, asked)
 
             return await self.gate.run(request, token, lambda who: partial(page, who))
         except HTTPException as error:
@@ -196,14 +181,25 @@ class Pages:
             said, status = self._acted(who, fields)
             here = urlsplit(fields.get("here", ""))
             path = here.path if here.path in TEMPLATES else "/"
-            asked = dict(parse_qsl(here.query))
-            desk = self._desk(who, path, asked.get("at", ""), str(request.base_url))
-            own = who, path, asked, form_of(token), said, desk
-            page = self.gate.service.read(page_for, *own)
-            return Response(page, status, media_type="text/html")
+            return self._shown(request, who, path, dict(parse_qsl(here.query)), said, status)
 
         asks = fields.get("action") == "ask"
         return await self.gate.run(request, token, lambda who: partial(answer, who), asks=asks)
+
+    def _shown(
+        self,
+        request: Request,
+        who: Identity,
+        path: str,
+        query: Mapping[str, str],
+        outcome: Mapping[str, Any] | None = None,
+        status: int = 200,
+    ) -> Response:
+        """A page, with the answer to the query in its URL, and what became of a form that was sent."""
+        desk = self._desk(who, path, query.get("at", ""), str(request.base_url))
+        own = who, path, query, form_of(request.cookies.get(COOKIE, "")), outcome, desk
+        page = self.gate.service.read(page_for, *own)
+        return Response(page, status, media_type="text/html")
 
     def _desk(self, who: Identity, path: str, at: str, address: str) -> Answer:
         """The scopes with tables that somebody may ask; on the page Ask also the tables of one of them."""

@@ -33,7 +33,6 @@ from dpcompose.ledger import (
     Entry,
     Ledger,
     Moment,
-    Replay,
     SetFact,
     encode,
     later,
@@ -427,6 +426,13 @@ class Page:
     before: int | None
 
 
+def matching(actor: str, kind: str, words: str) -> Callable[[Entry], bool]:
+    """Whether an entry is of that actor and kind, and has these words; where one is empty, of any."""
+    return lambda entry: (
+        actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
+    )
+
+
 def page(
     moment: Moment,
     scope: str,
@@ -531,7 +537,7 @@ def ledger_of(state: State, source: str | Ledger) -> Ledger:
 
 
 def _follow(state: State, source: str | Ledger, root: str, after: int | None, step: int) -> Answer:
-    replay = state.pop("replay", None) if after else Replay(root)
+    replay = state.pop("replay", None) if after else Ledger.replay(root)
     if replay is None or (replay.root, replay.last.sequence) != (root, after or 0):
         raise DomainError("after", after, "where this server stopped for you", "Begin again at 0")
     while True:

@@ -148,43 +148,41 @@ def line(description: str = "", *, most: int = 5000, least: int = 1, **more: Any
     return Field({"type": "string", **limits, **described, **more}, read)
 
 
-def number(*, most: float) -> Field:
-    """A number above 0."""
+def _checked(schema: Schema, domain: str, holds: Callable[[Any], bool]) -> Field:
+    """A field whose values are taken as they are, if they lie in a domain."""
 
-    def read(name: str, value: Any) -> float:
-        if type(value) not in (int, float) or not 0 < value <= most:
-            raise DomainError(name, value, f"a number above 0, at most {most:g}")
+    def read(name: str, value: Any) -> Any:
+        if not holds(value):
+            raise DomainError(name, value, domain)
         return value
 
-    return Field({"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": most}, read)
+    return Field(schema, read)
+
+
+def number(*, most: float) -> Field:
+    """A number above 0."""
+    schema = {"type": "number", "exclusiveMinimum": True, "minimum": 0, "maximum": most}
+    domain = f"a number above 0, at most {most:g}"
+    return _checked(schema, domain, lambda v: type(v) in (int, float) and 0 < v <= most)
 
 
 def integer(description: str = "", *, least: int = 1, most: int = 2**63 - 1) -> Field:
     """An integer."""
-
-    def read(name: str, value: Any) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise DomainError(name, value, f"an integer from {least} to {most}")
-        return value
-
-    return Field({"type": "integer", "minimum": least, "description": description}, read)
+    schema = {"type": "integer", "minimum": least, "description": description}
+    domain = f"an integer from {least} to {most}"
+    return _checked(schema, domain, lambda v: type(v) is int and least <= v <= most)
 
 
 def texts(description: str) -> Field:
     """A mapping of texts."""
+    schema = {"type": "object", "additionalProperties": {"type": "string"}}
+    return _checked(schema | {"description": description}, "texts by name", _are_texts)
 
-    def read(name: str, value: Any) -> dict[str, str]:
-        listed = cast("dict[str, Any]", value)
-        if not (isinstance(value, dict) and all(isinstance(each, str) for each in listed.values())):
-            raise DomainError(name, value, "texts by name")
-        return listed
 
-    schema = {
-        "type": "object",
-        "additionalProperties": {"type": "string"},
-        "description": description,
-    }
-    return Field(schema, read)
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(each, str) for each in cast("Answer", value).values()
+    )
 
 
 def amounts() -> Field:
@@ -195,13 +193,8 @@ def amounts() -> Field:
 
 def mapping(description: str) -> Field:
     """An object of any members."""
-
-    def read(name: str, value: Any) -> Answer:
-        if not isinstance(value, dict):
-            raise DomainError(name, value, "a mapping")
-        return cast("Answer", value)
-
-    return Field({"type": "object", "description": description}, read)
+    schema = {"type": "object", "description": description}
+    return _checked(schema, "a mapping", lambda v: isinstance(v, dict))
 
 
 Mechanism = Annotated[
@@ -211,11 +204,8 @@ Delta = Annotated[
     str | None, line("Where on its curve it is charged: decimal text, or a fraction.")
 ]
 Key = Annotated[str, line("The idempotency key, one's own.")]
-Reserved = Annotated[str | None, line("The key of the own reservation to use.")]
-Note = Annotated[Answer | None, mapping("Anything else to keep with it.")]
 Before = Annotated[int | None, integer("As the page before this one said.", least=0)]
-After = Annotated[int | None, integer("Where the last answer stopped.", least=0)]
-Searched = Annotated[str, line(least=0)]
+Text = Annotated[str, line(least=0)]
 Caps = Annotated[Amounts, amounts()]
 Name = Annotated[str, line("Of a person, without @.", most=100)]
 

@@ -9,108 +9,44 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
 from starlette.exceptions import HTTPException
 
+from dpcompose import errors
 from dpcompose.account import Account, BudgetArguments, Quote, charge_together
-from dpcompose.errors import (
-    DomainError,
-    DPComposeError,
-    EvidenceError,
-    OverdrawnError,
-    ScopeExistsError,
-    StoreError,
-    UnsupportedError,
-)
 from dpcompose.ledger import (
     PEOPLE,
     Charge,
-    Checkpoint,
     Entry,
-    Evidence,
     Ledger,
-    Moment,
+    Published,
     Receipt,
     SetFact,
     Statement,
-    VerifierKey,
     encode,
-    is_at_or_below,
     now,
     root_of,
 )
 from dpcompose.mechanisms import kinds, parse
+from dpcompose.serve import request
 from dpcompose.serve.identity import OPERATOR, YEAR, Identities, Identity, Role
-from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, page
+from dpcompose.serve.queue import State, Verifier, computed, elsewhere, ledger_of, matching, page
 from dpcompose.serve.request import (
-    ROUTES,
-    After,
     Answer,
     Before,
     Delta,
-    Field,
     Fields,
     Key,
     Mechanism,
-    Name,
-    Note,
-    Reserved,
-    Searched,
-    exact_delta,
-    integer,
+    Text,
     line,
-    number,
     route,
-    texts as texts_by_name,
 )
 
 RECORDED = 10
 """Refusals of one actor in an hour that are entries of their own."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """The file that `dpcompose ledger evidence checkpoint` writes, and the keys that sign it.
-
-    Args:
-        file: Read anew for each question, so that a keeper replaces it at any time.
-        keys: Public ones.
-    """
-
-    file: Path
-    keys: Sequence[VerifierKey]
-
-    def checkpoint(self, root: str) -> Checkpoint:
-        """The largest checkpoint of a tree.
-
-        Raises:
-            UnsupportedError: There is none that a trusted key signed.
-        """
-        try:
-            found = Checkpoint.read_all(self.file.read_text("utf-8"), self.keys)
-        except (OSError, EvidenceError, UnicodeDecodeError):
-            found = ()
-        own = [each for each in found if each.root == root]
-        if not own:
-            raise UnsupportedError(
-                "a proof", "no signed checkpoint of this tree is published", "Ask its keeper"
-            )
-        return max(own, key=lambda each: each.size)
-
-    def proof(self, moment: Moment, scope: str, entry: int) -> str:
-        """The proof that an entry at or below a scope is under the checkpoint of its tree.
-
-        Raises:
-            DomainError: There is no such entry there.
-        """
-        root = root_of(scope)
-        for record in moment.snapshot.records(root, after=entry - 1, limit=1):
-            if record.sequence == entry and is_at_or_below(record.scope, scope):
-                return Evidence.prove_inclusion(moment.snapshot, entry, self.checkpoint(root))
-        raise DomainError("entry", entry, f"the number of an entry of {scope!r}")
 
 
 @dataclass
@@ -172,7 +108,7 @@ def _binding(name: str, value: Any) -> Answer:
             return cast("Answer", value)
         case _:
             domain = "what a scope holds for, as a release session writes it"
-            raise DomainError(name, value, domain)
+            raise errors.DomainError(name, value, domain)
 
 
 def _is_column(each: object) -> bool:
@@ -184,7 +120,7 @@ def _is_column(each: object) -> bool:
 
 
 Kept = Annotated[str, line(enum=[PLACE])]
-Binding = Annotated[Answer, Field({"type": "object", "required": ["release"]}, _binding)]
+Binding = Annotated[Answer, request.Field({"type": "object", "required": ["release"]}, _binding)]
 parsed = lru_cache(maxsize=512)(parse)
 """A mechanism that is asked again is the same object, whose price an account remembers."""
 
@@ -229,7 +165,7 @@ class Service:
 
     def answer(self, name: str, who: Identity, scope: str, fields: Fields) -> Answer:
         """The answer of a route to an identity that may ask it; raises what the route raises."""
-        if ROUTES[name].reads and ROUTES[name].method == "GET" and name != "verify":
+        if request.ROUTES[name].reads and request.ROUTES[name].method == "GET" and name != "verify":
             return self.read(_answer, name, who, scope, fields)
         return _answer(self, name, who, scope, fields)
 
@@ -240,7 +176,7 @@ class Service:
 
     def quick_quote(self, scope: str, typed: str, delta: str | None) -> Quote | None:
         """The price of a mechanism that is remembered, or computed in no time; None for any other."""
-        mechanism, named, account = parsed(typed), exact_delta(delta), self.account(scope)
+        mechanism, named, account = parsed(typed), request.exact_delta(delta), self.account(scope)
         if self.soon_priced(scope, typed, delta):
             return account.quote(mechanism, named)
         return account.remembered(mechanism, named)
@@ -250,7 +186,7 @@ class Service:
         quote = self.quick_quote(scope, typed, delta)
         if quote is not None:
             return quote
-        account, named = self.account(scope), exact_delta(delta)
+        account, named = self.account(scope), request.exact_delta(delta)
         seconds, cost, described = computed(account, typed, named)
         if seconds < SOON:
             if len(self._soon) >= MOST_ACCOUNTS:
@@ -274,8 +210,10 @@ class Service:
         mechanism: Mechanism,
         key: Key,
         delta: Delta = None,
-        description: Note = None,
-        reservation: Reserved = None,
+        description: Annotated[
+            Answer | None, request.mapping("Anything else to keep with it.")
+        ] = None,
+        reservation: Annotated[str | None, line("The key of the own reservation to use.")] = None,
     ) -> Answer:
         """Charge a mechanism at the server's price, as the identity that asks."""
 
@@ -283,14 +221,13 @@ class Service:
             quote = self.quote(scope, mechanism, delta)
             fields = {"mechanism": mechanism, "key": key, "delta": delta}
             fields |= {"description": description, "reservation": reservation}
-            (outcome,) = self.charge_all([self.ledger_charge(who, quote, fields)])
-            if isinstance(outcome, DPComposeError):
-                raise outcome
-            return outcome
+            return self.charge_alone(*self.ledger_charge(who, quote, fields))
 
         try:
             return {"receipt": charged().to_json()}
-        except ScopeExistsError:  # lost in a failover before a standby had it, and opened otherwise
+        except (
+            errors.ScopeExistsError
+        ):  # lost in a failover before a standby had it, and opened otherwise
             self._accounts.clear()
             return {"receipt": charged().to_json()}
 
@@ -298,7 +235,7 @@ class Service:
         """A charge as the ledger is asked for it, with the policies of its tree."""
         described: Mapping[str, Any] = fields["description"] or {}
         if any(name in described for name in _NOTED):
-            raise DomainError(
+            raise errors.DomainError(
                 "description", described, f"a mapping without the names {', '.join(_NOTED)}"
             )
         key, reservation = own_key(who, fields["key"]), fields["reservation"]
@@ -309,19 +246,26 @@ class Service:
             self.refusals.may_record,
         )
 
+    def charge_alone(self, account: Account, charge: Charge) -> Receipt:
+        """The receipt of one charge; raises its refusal."""
+        (outcome,) = self.charge_all([(account, charge)])
+        if isinstance(outcome, errors.DPComposeError):
+            raise outcome
+        return outcome
+
     def charge_all(
         self, charges: Sequence[tuple[Account, Charge]]
-    ) -> Sequence[Receipt | DPComposeError]:
+    ) -> Sequence[Receipt | errors.DPComposeError]:
         """The receipt or refusal of each charge, in order; one commit stores all of them.
 
         All are below one top-level scope. If they cannot be stored, each gets the StoreError.
         """
         try:
             outcomes = charge_together(charges) if charges else []
-            if any(isinstance(each, OverdrawnError) for each in outcomes):
+            if any(isinstance(each, errors.OverdrawnError) for each in outcomes):
                 self.refusals.state(self.ledger)
             return outcomes
-        except StoreError as error:
+        except errors.StoreError as error:
             return [error] * len(charges)
 
     def soon_priced(self, scope: str, mechanism: object, typed_delta: object = None) -> bool:
@@ -336,12 +280,12 @@ class Service:
 
     def takes_long(self, name: str, scope: str, fields: Fields) -> bool:
         """Whether a route may take long to answer: it reads many entries, or a mechanism is to be priced first."""
-        route = ROUTES[name]
+        route = request.ROUTES[name]
         if "mechanism" not in route.fields:
             return route.reads
         try:
             return self.quick_quote(scope, fields["mechanism"], fields["delta"]) is None
-        except (DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
+        except (errors.DPComposeError, RecursionError, OverflowError, ZeroDivisionError):
             return False  # the answer says why
 
     @route("POST", Role.ANALYST)
@@ -356,7 +300,7 @@ class Service:
         """Redeem a receipt of the identity that asks; the nonce is made by the process that draws."""
         charged = Receipt.read(receipt)
         if charged.scope != scope:
-            raise DomainError("receipt", charged.scope, "a receipt of that scope")
+            raise errors.DomainError("receipt", charged.scope, "a receipt of that scope")
         self.ledger.redeem(charged, actor=who.actor, nonce=nonce)
         return {"redeemed": charged.sequence}
 
@@ -445,25 +389,30 @@ class Service:
         who: Identity,
         scope: str,
         *,
-        actor: Searched = "",
-        kind: Searched = "",
-        words: Searched = "",
+        actor: Text = "",
+        kind: Text = "",
+        words: Text = "",
         before: Before = None,
     ) -> Answer:
         """The newest entries of a scope and below it, with their hashes; an actor, a kind and words may be asked."""
 
-        def wanted(entry: Entry) -> bool:
-            return actor in ("", entry.actor) and kind in ("", entry.kind) and words in entry.body
-
         with self.ledger.moment() as moment:
-            found = page(moment, scope, before, wanted)
+            found = page(moment, scope, before, matching(actor, kind, words))
         return {
             "entries": [shown(each) | {"body": each.body} for each in found.entries],
             "before": found.before,
         }
 
     @route("GET", Role.AUDITOR, reads=True)
-    def verify(self, who: Identity, scope: str, *, after: After = None) -> Answer:
+    def verify(
+        self,
+        who: Identity,
+        scope: str,
+        *,
+        after: Annotated[
+            int | None, request.integer("Where the last answer stopped.", least=0)
+        ] = None,
+    ) -> Answer:
         """Follow every entry of the own tree, or, with `after`, some of them."""
         root = root_of(self.ledger.balance(scope).scope.path)
         return self.verifier.follow(who.actor, root, after)
@@ -479,16 +428,16 @@ class Service:
         who: Identity,
         scope: str,
         *,
-        entry: Annotated[int, integer("The number of an entry.")],
+        entry: Annotated[int, request.integer("The number of an entry.")],
     ) -> Answer:
         """The proof that an entry of that scope, or below it, is under the checkpoint."""
         with self.ledger.moment() as moment:
             moment.balance(scope)
-            return {"proof": self._published().proof(moment, scope, entry)}
+            return {"proof": self._published().proof(moment.snapshot, scope, entry)}
 
     def _published(self) -> Published:
         if self.published is None:
-            raise UnsupportedError(
+            raise errors.UnsupportedError(
                 "a proof", "no signed checkpoint is published here", "Ask the keeper"
             )
         return self.published
@@ -503,19 +452,19 @@ class Service:
         filter: Annotated[str | None, line("If it is no budget of the target.")] = None,
         only: Annotated[str | None, line("One theorem alone of the budget.", enum=THEOREMS)] = None,
         parameters: Annotated[
-            Mapping[str, str], texts_by_name("Of the filter, by name.")
+            Mapping[str, str], request.texts("Of the filter, by name.")
         ] = NOTHING,
         target: Annotated[
-            Mapping[str, str], texts_by_name("epsilon, delta, mechanism_delta.")
+            Mapping[str, str], request.texts("epsilon, delta, mechanism_delta.")
         ] = NOTHING,
-        slots: Annotated[int | None, integer()] = None,
+        slots: Annotated[int | None, request.integer()] = None,
         price_delta: Annotated[str | None, line()] = None,
         adjacency: Annotated[str, line(enum=["add-remove", "replace", "zero-out"])] = "add-remove",
         odometer: Annotated[str | None, line()] = None,
         renew: Annotated[
             str | None, line("year, quarter, month, week, day, or a duration.")
         ] = None,
-        note: Annotated[Mapping[str, str], texts_by_name("Anything else to keep.")] = NOTHING,
+        note: Annotated[Mapping[str, str], request.texts("Anything else to keep.")] = NOTHING,
     ) -> Answer:
         """Open a scope, in the words of `dpcompose ledger scope`."""
         words = {name: value for name, value in locals().items() if name in _WORDS}
@@ -535,9 +484,9 @@ class Service:
         who: Identity,
         scope: str,
         *,
-        name: Name,
+        name: request.Name,
         role: Annotated[str, line(enum=[str(role) for role in Role])],
-        days: Annotated[float, number(most=YEAR / 86400)] = 366,
+        days: Annotated[float, request.number(most=YEAR / 86400)] = 366,
         subject: Annotated[
             str | None, line("At the issuer of identities; then no token is made.", most=255)
         ] = None,
@@ -551,7 +500,7 @@ class Service:
         return {"subject": subject}
 
     @route("POST", Role.KEEPER)
-    def revoke(self, who: Identity, scope: str, *, name: Name) -> Answer:
+    def revoke(self, who: Identity, scope: str, *, name: request.Name) -> Answer:
         """Revoke the tokens that a name has for exactly that scope."""
         return {"revoked": self.people.revoke(name, scope, by=who.actor)}
 
@@ -564,10 +513,10 @@ def _read(state: State, source: str, published: Published | None, work: Any, own
 
 
 def _answer(service: Service, name: str, who: Identity, scope: str, fields: Fields) -> Answer:
-    return ROUTES[name].answer(service, who, scope, fields)
+    return request.ROUTES[name].answer(service, who, scope, fields)
 
 
-_WORDS = frozenset(ROUTES["open"].fields)
+_WORDS = frozenset(request.ROUTES["open"].fields)
 
 
 def named(mechanism: str, delta: str | None) -> dict[str, str]:

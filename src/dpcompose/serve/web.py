@@ -7,9 +7,9 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -49,78 +49,6 @@ _METHODS = ("GET", "POST", "HEAD", "OPTIONS")
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class Application:
-    """The service as an ASGI application: an endpoint for each method and path; each answer is counted, timed and logged.
-
-    Args:
-        endpoints: By method and path; that of GET answers HEAD too.
-        registry: Where metrics are kept.
-    """
-
-    def __init__(
-        self, endpoints: Mapping[tuple[str, str], Endpoint], registry: CollectorRegistry
-    ) -> None:
-        self.endpoints = endpoints
-        labels = ["route", "status"]
-        answers = Counter(
-            "dpcompose_requests", "Answers by route and status.", labels, registry=registry
-        )
-        seconds = Histogram(
-            "dpcompose_seconds", "Time to answer by route.", ["route"], registry=registry
-        )
-        self._answers: Callable[[str, str], Counter] = cache(answers.labels)
-        self._times: Callable[[str], Histogram] = cache(seconds.labels)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            raise RuntimeError(f"only requests of HTTP are answered, not {scope['type']}")
-        start, request = time.perf_counter(), Request(scope, receive)
-        try:
-            response = await self._endpoint(request)(request)
-        except EXPECTED as error:
-            response = refused(request, error)
-        except Exception as error:
-            _log.exception("a defect: %s", type(error).__name__)
-            what = "a defect of the service; nothing is known of this request"
-            response = error_answer(500, "Defect", what)
-        response.raw_headers += HEADERS
-        seconds = time.perf_counter() - start
-        note = partial(self._note, request, response.status_code, seconds)
-        asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
-        await response(scope, receive, send)
-
-    def _endpoint(self, request: Request) -> Endpoint:
-        """The endpoint of a request.
-
-        Raises:
-            HTTPException: 404 or 405, if there is none.
-        """
-        path = request.scope["path"]
-        method = "GET" if request.method == "HEAD" else request.method
-        endpoint = self.endpoints.get((method, path))
-        if endpoint is not None:
-            return endpoint
-        if path in _ROUTES:
-            allowed = PERMISSIONS[_ROUTES[path]].method
-            raise HTTPException(405, f"ask this by {allowed}", {"allow": allowed})
-        raise HTTPException(404, "there is no such page or route; /openapi.json lists the routes")
-
-    def _note(self, request: Request, status: int, seconds: float) -> None:
-        route = _ROUTES.get(request.scope["path"], "unknown")
-        self._answers(route, str(status)).inc()
-        self._times(route).observe(seconds)
-        if requests.isEnabledFor(logging.INFO):
-            stated = {
-                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                "method": request.method if request.method in _METHODS else "other",
-                "route": route,
-                "status": status,
-                "milliseconds": round(seconds * 1e3, 1),
-            }
-            requests.info("%s", json.dumps(stated))
 
 
 Outcome = Response | Exception | Identity
@@ -198,34 +126,82 @@ def bearer(request: Request) -> str:
     return token.removeprefix("Bearer ") if token.startswith("Bearer ") else ""
 
 
-@dataclass
-class Web:
-    """The service, and what is counted and limited of its requests.
+class Application:
+    """The service as an ASGI application: an endpoint for each method and path; each answer is counted, timed and logged.
 
     Args:
         gate: What lets in and answers.
         pages: The dashboard.
     """
 
-    gate: Gate
-    pages: Pages
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    _probe: asyncio.Future[Any] | None = None
-
-    @cached_property
-    def charges(self) -> Together:
-        """The batches in which charges of one tree wait for each other."""
-        return Together(self.gate.workers, partial(outcomes, self.gate))
-
-    def application(self) -> Application:
-        """One endpoint for each row of the table of permissions."""
-        pages = {name: name.partition("_")[0] for name in PAGES}
-        own = {n: getattr(self, n, None) or getattr(self.pages, of) for n, of in pages.items()}
-        endpoints = {
-            (each.method, each.path): own.get(name) or partial(self._answer, name)
+    def __init__(self, gate: Gate, pages: Pages) -> None:
+        self.gate, self.registry, labels = gate, CollectorRegistry(), ["route", "status"]
+        answers = Counter(
+            "dpcompose_requests", "Answers by route and status.", labels, registry=self.registry
+        )
+        seconds = Histogram(
+            "dpcompose_seconds", "Time to answer by route.", labels[:1], registry=self.registry
+        )
+        self._answers: Callable[[str, str], Counter] = cache(answers.labels)
+        self._times: Callable[[str], Histogram] = cache(seconds.labels)
+        # The batches in which charges of one tree wait for each other.
+        self.charges = Together(gate.workers, partial(outcomes, gate))
+        self._probe: asyncio.Future[Any] | None = None
+        own = {name: name.partition("_")[0] for name in PAGES}
+        shown = {n: getattr(self, n, None) or getattr(pages, of) for n, of in own.items()}
+        self.endpoints: Mapping[tuple[str, str], Endpoint] = {
+            (each.method, each.path): shown.get(name) or partial(self._answer, name)
             for name, each in PERMISSIONS.items()
         }
-        return Application(endpoints, self.registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"only requests of HTTP are answered, not {scope['type']}")
+        start, request = time.perf_counter(), Request(scope, receive)
+        try:
+            response = await self._endpoint(request)(request)
+        except EXPECTED as error:
+            response = refused(request, error)
+        except Exception as error:
+            _log.exception("a defect: %s", type(error).__name__)
+            what = "a defect of the service; nothing is known of this request"
+            response = error_answer(500, "Defect", what)
+        response.raw_headers += HEADERS
+        seconds = time.perf_counter() - start
+        note = partial(self._note, request, response.status_code, seconds)
+        asyncio.get_running_loop().call_soon(note)  # once the answer is on its way
+        await response(scope, receive, send)
+
+    def _endpoint(self, request: Request) -> Endpoint:
+        """The endpoint of a request.
+
+        Raises:
+            HTTPException: 404 or 405, if there is none.
+        """
+        path = request.scope["path"]
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint = self.endpoints.get((method, path))
+        if endpoint is not None:
+            return endpoint
+        if path in _ROUTES:
+            allowed = PERMISSIONS[_ROUTES[path]].method
+            raise HTTPException(405, f"ask this by {allowed}", {"allow": allowed})
+        raise HTTPException(404, "there is no such page or route; /openapi.json lists the routes")
+
+    def _note(self, request: Request, status: int, seconds: float) -> None:
+        route = _ROUTES.get(request.scope["path"], "unknown")
+        self._answers(route, str(status)).inc()
+        self._times(route).observe(seconds)
+        if requests.isEnabledFor(logging.INFO):
+            stated = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "method": request.method if request.method in _METHODS else "other",
+                "route": route,
+                "status": status,
+                "milliseconds": round(seconds * 1e3, 1),
+            }
+            requests.info("%s", json.dumps(stated))
 
     async def _answer(self, name: str, request: Request) -> Response:
         """The answer of a route for programs; nothing but the header names the caller there."""
@@ -320,7 +296,7 @@ def application(
         watch: Seconds for which a page is told of changes over one connection.
     """
     gate = Gate(service, RateLimit(rate, 2 * rate), RateLimit(failures / 60, failures))
-    return Web(gate, Pages(gate, watch)).application()
+    return Application(gate, Pages(gate, watch))
 
 
 def _fields(body: bytes) -> Fields:
