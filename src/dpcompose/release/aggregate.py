@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Any
 
 from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
 from dpcompose.release.columns import Key
 from dpcompose.release.query import Query, Value, case, narrowest, over, run
 from dpcompose.release.table import Table
-from dpcompose.release.truncation import ANY, FEW, Sampling, bounded, counted, sampled_rows
+from dpcompose.release.truncation import ANY, Sampling, bounded, sampled_rows, units_and_keys
 
 LARGEST_KEY = 2**63 - 1
-SPARSE = 10
-"""With at most so many rows, a unit has hardly fewer groups: choosing its rows takes up to a third of
-the time of counting them in each group.
-"""
 LARGEST_SUM = 2**62
 """Sums are clamped to this absolute value, so that they and the noise fit in 64 bits."""
 Numbers = tuple[int, ...]
@@ -187,19 +184,22 @@ def _parts(table: Table, family: Mapping[int, Aggregation], sampling: Sampling) 
     every = dict.fromkeys(image for each in family.values() for image in each.images)
     images = {image: f"value{number}" for number, image in enumerate(every)}
     rows = _projected(table, what, images)
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
+    bounds, keep = table.bounds, partial(bounded, table, cells=what.groups, sampling=sampling)
     if what.distinct or what.by_rows:
         yield Part(_units(table, rows, what, sampling), what, {at: ("units",)})
     elif what.item is not None:
-        within = bounded(table, rows.distinct(), units, keys, cells=what.groups, sampling=sampling)
+        within = keep(rows.distinct())
         values = within.group(keys, values=f"COUNT(DISTINCT {within['item']})")
         yield Part(values, what, {at: ("values",)})
-    elif table.unit and not images:
-        yield Part(_counting(table, rows, what, sampling), what, {at: what.counts})
+    elif units and not (images or keys):
+        # The number of a unit's rows suffices: none is chosen.
+        most, of_unit = min(bounds.rows, bounds.rows_per_group), rows.group(units, rows="COUNT(*)")
+        total = clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))")
+        yield Part(of_unit.group([], rows=total), what, {at: what.counts})
     else:
-        if table.unit:
-            # Without a unit no rows can be bounded; `Design` refuses questions that would need it.
-            rows = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
+        # Without a unit no rows can be bounded; `Design` refuses questions that would need it.
+        rows = keep(rows) if units else rows
         for bins in dict.fromkeys(each.bins for each in family.values()):
             split = {at: each for at, each in family.items() if each.bins == bins}
             yield _added(table, rows, split, images)
@@ -244,34 +244,6 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
     return picked.filter(*(f"{picked[name]} IS NOT NULL" for name in binned))
 
 
-def columns_of(rows: Query) -> tuple[list[str], list[str]]:
-    """Return the names of the unit columns and of the key columns of projected rows."""
-    units = [name for name in rows.columns if name.startswith("unit")]
-    return units, [name for name in rows.columns if name.startswith("key")]
-
-
-def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
-    """Count the rows of every group, at most the bound of each unit, without choosing which rows
-    unless that is faster.
-    """
-    units, keys = columns_of(rows)
-    if not keys:
-        most = min(table.bounds.rows, table.bounds.rows_per_group)
-        of_unit = rows.group(units, rows="COUNT(*)")
-        return of_unit.group([], rows=clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))"))
-    if SPARSE < table.bounds.rows <= FEW:
-        of_unit = counted(table, rows, units, keys, cells=what.groups, sampling=sampling)
-    else:
-        kept = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
-        if what.public is not None:
-            return kept.group(keys, rows="COUNT(*)")
-        of_unit = kept.group([*units, *keys], rows="COUNT(*)")
-    total = {"rows": table.engine.cast(f"SUM({of_unit['rows']})", "int64")}
-    if what.public is not None:
-        return of_unit.group(keys, **total)
-    return _with_enough(of_unit.group(keys, units="COUNT(*)", **total), keys, what)
-
-
 def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: Images) -> Part:
     """Aggregate bounded rows for aggregations with the same groups and bins.
 
@@ -282,7 +254,7 @@ def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: 
     what = next(iter(whats.values()))
     fewest = min(each.fewest for each in whats.values())
     what = Aggregation(what.by, what.public, bins=what.bins, fewest=fewest, measure=what.measure)
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     steps = {
         f"sum{at}_{number}": term.of(cast(rows[images[term.column, term.grid]], "int64"))
         for at, each in whats.items()
@@ -327,7 +299,7 @@ def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> 
     """Count the units of every group, within the bound on a unit's groups; by their number of rows
     if that is binned.
     """
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     bins: dict[str, str] = {}
     if what.bins is None:
         pairs = rows.select(*units, *keys).distinct()
@@ -349,7 +321,7 @@ def _losing(table: Table, what: Aggregation) -> Query:
     """
     every = {image: f"value{number}" for number, image in enumerate(what.images)}
     rows, bounds = _projected(table, what, every), table.bounds
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     of_group = rows.group([*units, *keys], rows="COUNT(*)")
     each = of_group["rows"]
     of_unit = of_group.group(units, rows=f"SUM({each})", largest=f"MAX({each})", groups="COUNT(*)")

@@ -275,9 +275,6 @@ class OnPostgreSQL(Engine):
     def text(self, value: str) -> str:
         return "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    def divided(self, whole: str, by: str) -> str:
-        return f"({whole} / {by})"
-
     def is_nan(self, number: str) -> str:
         return f"({number} = 'NaN'::float8)"
 
@@ -422,9 +419,6 @@ class OnSpark(Engine):
         if value.isascii() and value.replace(" ", "").isalnum():
             return f"'{value}'"
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
-
-    def divided(self, whole: str, by: str) -> str:
-        return f"({whole} DIV {by})"
 
     def exact_sum(self, value: str) -> str:
         return f"SUM(CAST({value} AS DECIMAL(28, 0)))"

@@ -381,10 +381,6 @@ class Engine(ABC):
         """Return SQL for a number in double precision."""
         return value if type_of(value) == "float64" else self.cast(value, "float64")
 
-    def divided(self, whole: str, by: str) -> str:
-        """Return SQL for the quotient of two nonnegative integers, rounded down."""
-        return f"({whole} // {by})"
-
     def quotient(self, one: str, two: str) -> str:
         """Return SQL for the quotient of two floats: NULL, infinite or NaN if the second is 0."""
         return f"({one} / NULLIF({two}, {self.constant(0.0)}))"
