@@ -218,13 +218,13 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
         rows.append(engine.is_in(same(table, name), list(values)))
     binned: list[str] = []
     for (name, of), called in images.items():
-        whole, number = is_whole(table, name), _number(table, name)
+        number = _number(table, name)
         if isinstance(of, FixedPointGrid):
-            nan = "" if whole else f" AND NOT {engine.is_nan(number)}"
+            nan = "" if is_whole(table, name) else f" AND NOT {engine.is_nan(number)}"
             rows.append(f"({number} IS NOT NULL{nan})")
-            image, ends = of.image(engine, number, whole=whole), (of.first, of.last)
+            image, ends = of.image(engine, number), (of.first, of.last)
         else:
-            image, ends = of.index(engine, number, whole=whole), (0, of.count)
+            image, ends = of.index(engine, number), (0, of.count)
             binned.append(called)
         # The narrowest integer type makes sorting cheaper; sums are widened later.
         columns[called] = engine.cast(image, narrowest(*ends))
@@ -305,7 +305,7 @@ def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> 
         pairs = rows.select(*units, *keys).distinct()
     else:
         pairs = rows.group([*units, *keys], rows="COUNT(*)")
-        bins["bin"] = what.bins[1].index(table.engine, pairs["rows"], whole=True)
+        bins["bin"] = what.bins[1].index(table.engine, pairs["rows"])
         pairs = pairs.select(*units, *keys, **bins)
     most = min(table.bounds.groups, table.bounds.rows)
     if keys and (what.public is None or most < len(what.public)):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcompose import check
-from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.errors import DomainError, optional_library
 from dpcompose.files import path_of, replacing
 
 
@@ -48,11 +48,7 @@ def polars_frame(table: Any) -> Any:
     Raises:
         MissingExtraError: If polars is not installed.
     """
-    try:
-        import polars
-    except ImportError:
-        raise MissingExtraError("a polars data frame", "data") from None
-    return polars.from_arrow(table)
+    return optional_library("polars", "a polars data frame", "data").from_arrow(table)
 
 
 def of_frame(frame: Any) -> Any:

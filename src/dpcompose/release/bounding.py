@@ -44,7 +44,6 @@ class Redeemer(Protocol):
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str) -> None:
         """Use up a receipt before any noise is drawn; see `Ledger.redeem`."""
-        ...
 
 
 class Payer(Redeemer, Protocol):
@@ -53,29 +52,23 @@ class Payer(Redeemer, Protocol):
     @property
     def scope(self) -> str:
         """The path of its scope."""
-        ...
 
     @property
     def adjacency(self) -> Adjacency:
         """The adjacency under which every charge is priced."""
-        ...
 
     @property
     def note(self) -> Mapping[str, Any]:
         """The note with which the scope was opened."""
-        ...
 
     def price(self, mechanism: Composable, *, delta: Fraction | None = None) -> dict[str, Amount]:
         """Return the cost of a mechanism in this scope, by currency."""
-        ...
 
     def left(self) -> dict[str, Amount]:
         """Return the largest amount that could still be charged, for each currency separately."""
-        ...
 
     def room(self, cost: Mapping[str, Amount]) -> int:
         """Return how many more charges of this cost fit."""
-        ...
 
     def charge(
         self,
@@ -87,15 +80,12 @@ class Payer(Redeemer, Protocol):
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
         """Charge a mechanism durably, before it runs."""
-        ...
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
         """Return the description that `keep` stored in the sub-scope `name`; None if there is none."""
-        ...
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
         """Store a description under a name below the scope, unless one is stored."""
-        ...
 
 
 PLACE = "release:table"

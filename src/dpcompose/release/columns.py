@@ -5,7 +5,8 @@ reading a row.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Self
@@ -136,6 +137,14 @@ def _bound(name: str, value: object, most: int) -> int:
 
 
 Key = tuple[Any, ...]
+MOST_TEXT = 10_000
+KEYS = {
+    "integer": "a 64-bit integer",
+    "text": "a text",
+    "boolean": "True or False",
+    "date": "a date, such as '2030-01-31'",
+}
+"""Kinds of columns that can be keys, and their values in words: all engines agree on which are equal."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,7 @@ class TableColumn:
         """Whether its values can be group keys: all engines must agree on equality, which they do
         not for floats.
         """
-        return self.kind in _READERS
+        return self.kind in KEYS
 
     @property
     def identifies(self) -> bool:
@@ -177,50 +186,38 @@ class TableColumn:
         """
         if value is None:
             return None
-        read, domain = _READERS[self.kind]
-        found = read(value)
-        if found is None:
-            raise DomainError(name, value, f"{domain}, as the column {self.name!r} holds")
-        return found
+        read = value
+        if self.kind == "date" and isinstance(value, str) and len(value) == 10:
+            # The form in which JSON and SQL write it.
+            with suppress(ValueError):
+                read = date.fromisoformat(value)
+        kind, key = value_with_kind(read)
+        if kind != self.kind:
+            domain = f"{KEYS[self.kind]}, as the column {self.name!r} holds"
+            raise DomainError(name, value, domain)
+        return key
 
 
-def _integer(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return None
-    number = int(value)
-    return number if -(2**63) <= number < 2**63 else None
+def value_with_kind(value: Any) -> tuple[str, Any]:
+    """Return the kind of a Python value that every engine holds, and the value; the kind is empty
+    for all other values.
+    """
+    match value:
+        case bool():
+            return "boolean", value
+        case numbers.Integral() if -(2**63) <= int(value) < 2**63:
+            return "integer", int(value)
+        case str() if len(value) <= MOST_TEXT and "\0" not in value and _is_utf8(value):
+            return "text", value
+        case date() if not isinstance(value, datetime):
+            return "date", value
+        case _:
+            return "", value
 
 
-def _text(value: Any) -> str | None:
-    if not isinstance(value, str) or len(value) > 10_000:
-        return None
-    try:
-        # A lone surrogate cannot be encoded in UTF-8.
-        value.encode()
-    except UnicodeEncodeError:
-        return None
-    return value if "\0" not in value else None
-
-
-def _date(value: Any) -> date | None:
-    if isinstance(value, str) and len(value) == 10:  # The form in which JSON and SQL write it.
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, date) and not isinstance(value, datetime) else None
-
-
-def _boolean(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "integer": (_integer, "a 64-bit integer"),
-    "text": (_text, "a text"),
-    "boolean": (_boolean, "True or False"),
-    "date": (_date, "a date, such as '2030-01-31'"),
-}
+def _is_utf8(text: str) -> bool:
+    """Whether a text can be encoded, which one with a lone surrogate cannot."""
+    return text.encode(errors="ignore").decode() == text
 
 
 def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:

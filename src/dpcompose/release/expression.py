@@ -9,15 +9,14 @@ subquery, a random number or the current time.
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any, NoReturn
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
+from dpcompose.release.columns import value_with_kind
 
 # Methods of tables: what they are, why they are refused, and what to use instead.
 _OF_TABLES = """
@@ -117,7 +116,6 @@ DEEPEST = 150
 LARGEST = 1e150
 MOST_VALUES = 1_000
 """The largest number of values in a list, and of conditions in one chain of `and` or `or`."""
-MOST_TEXT = 10_000
 FARTHEST = 10**9
 """The largest position in a text."""
 UNITS = ("year", "quarter", "month", "week")
@@ -479,27 +477,13 @@ def _chain(name: str, one: object, other: object) -> RowExpression:
 
 
 def _literal(value: object) -> LiteralValue:
+    kind, read = value_with_kind(value)
+    if kind and read != -(2**63):
+        return LiteralValue(read)
+    if isinstance(value, float) and abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
+        return LiteralValue(value + 0.0)
     domain = "True, False, a 64-bit integer, a float up to 1e150 in size, a text, or a date"
-    match value:
-        case bool():
-            return LiteralValue(value)
-        case numbers.Integral() if -(2**63) < int(value) < 2**63:
-            return LiteralValue(int(value))
-        case float() if abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
-            return LiteralValue(value + 0.0)
-        case str() if (
-            len(value) <= MOST_TEXT
-            and "\0" not in value
-            and value.encode(errors="ignore").decode() == value
-        ):
-            return LiteralValue(str(value))
-        case date() if not isinstance(value, datetime):
-            return LiteralValue(value)
-        case _:
-            shown = (
-                f"a text of {len(value):,} characters"
-                if isinstance(value, str)
-                else type(value).__name__
-            )
-            shown = value if isinstance(value, int | float) else shown
-            raise DomainError("value", shown, domain, "NULL is asked for by is_null()")
+    shown = type(value).__name__
+    if isinstance(value, int | float | str):
+        shown = f"a text of {len(value):,} characters" if isinstance(value, str) else value
+    raise DomainError("value", shown, domain, "NULL is asked for by is_null()")

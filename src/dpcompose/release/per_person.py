@@ -107,7 +107,7 @@ def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None
     grid = FixedPointGrid.stated(*ends, None, whole=whole)
     number = engine.cast(column, "int64") if whole else Value(engine.double_of(column), "float64")
     valid = f"{number} IS NOT NULL" + ("" if whole else f" AND NOT {engine.is_nan(number)}")
-    steps = engine.cast(case((valid, grid.image(engine, number, whole=whole))), "int64")
+    steps = engine.cast(case((valid, grid.image(engine, number))), "int64")
     total, some = clamped(table, engine.exact_sum(steps)), f"COUNT({steps}) > 0"
     granularity = engine.constant(float(grid.granularity))
     real = f"{engine.cast(total, 'float64')} * {granularity}"

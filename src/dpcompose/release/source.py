@@ -151,7 +151,6 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a PyCapsule of the Arrow stream."""
-        ...
 
 
 def opened(

@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, cast
 
 from dpcompose.errors import DomainError
+from dpcompose.values import double_below
 
 LARGEST = 10**30
 
@@ -111,8 +112,4 @@ def below(number: Fraction) -> float:
     """Return a double below `number` by about the reserve. Noise made for it has a price within
     `number`.
     """
-    least = number * (1 - RESERVE)
-    value = float(least)
-    while Fraction(value) > least:
-        value = math.nextafter(value, 0.0)
-    return value
+    return double_below(number * (1 - RESERVE))

@@ -24,6 +24,7 @@ from dpcompose.release.sql_rows import names_of
 from dpcompose.release.sql_scalar import conditions_of
 from dpcompose.release.sql_syntax import (
     aggregates_in,
+    aliases_of,
     bare,
     called,
     expressions_of,
@@ -35,6 +36,7 @@ from dpcompose.release.sql_syntax import (
     rewritten,
     shown,
     source_of,
+    substituted,
 )
 from dpcompose.release.table import Table
 
@@ -93,7 +95,7 @@ def planned(
     known = {**table.public_tables, **dict.fromkeys(names_of(table), table), **(tables or {})}
     try:
         root = parsed(text)
-        stated, root = options_of(text, table, root)
+        stated = options_of(text, table, root)
         plan = _Statement(table, known, keys).plan(root)
     except UnsupportedError as error:
         raise _with_example(error, table) from None
@@ -151,14 +153,9 @@ class _Statement:
         items = root.selects
         names = tuple(each.alias_or_name for each in items)
         ends: tuple[Any, ...] | None = None
-        direct = (
-            kind_of(root) == "Select" and len(self.leaves) == 1 and not root.args.get("distinct")
-        )
-        if (
-            direct
-            and kind_of(root.args["from_"].this) == "Table"
-            and root.args["from_"].this.name == self.leaves[0].name
-        ):
+        start = source_of(root) if kind_of(root) == "Select" else None
+        alone = len(self.leaves) == 1 and not root.args.get("distinct")
+        if alone and start is not None and start.name == self.leaves[0].name:
             ends = tuple(bare(each).copy() if _noisy(bare(each)) else None for each in items)
             root.append("expressions", exp.column(ROW))
         chosen = bool(root.args.get("where") or root.args.get("limit") or root.args.get("offset"))
@@ -170,9 +167,7 @@ class _Statement:
         """Return a SELECT or UNION over noisy numbers, with every private SELECT in it replaced by
         a leaf.
         """
-        for each in expressions_of(node, "with"):
-            if kind_of(each) != "CTE":
-                raise refusal(each)
+        for each in expressions_of(node, "with_"):
             private = self._private(each.this)
             if private is None:
                 each.set("this", self._computed(each.this))
@@ -180,15 +175,12 @@ class _Statement:
             else:
                 self.known[each.alias] = private
                 each.pop()
-        for part in ("with", "with_"):
-            if node.args.get(part) is not None and not node.args[part].expressions:
-                node.set(part, None)
-        if kind_of(node) == "Union":
-            for part in ("this", "expression"):
-                node.set(part, self._computed(node.args[part]))
-            return node
-        if kind_of(node) == "Subquery":
-            node.set("this", self._computed(node.this))
+        if not expressions_of(node, "with_"):
+            node.set("with_", None)
+        parts = {"Union": ("this", "expression"), "Subquery": ("this",)}.get(kind_of(node), ())
+        for part in parts:
+            node.set(part, self._computed(node.args[part]))
+        if parts:
             return node
         if kind_of(node) != "Select":
             raise refusal(node)
@@ -199,7 +191,7 @@ class _Statement:
                     "sql: no FROM", "a question needs a table", f"FROM {names_of(self.base)[-1]}"
                 )
             return node
-        if kind_of(start) == "Table" and start.name in self.released:
+        if start.name in self.released:
             return node
         if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
             if start.this.args.get("distinct") is not None:
@@ -222,23 +214,19 @@ class _Statement:
         if kind_of(node) != "Select":
             return None
         start = source_of(node)
-        if start is None or (kind_of(start) == "Table" and start.name in self.released):
+        if start is None or start.name in self.released:
             return None
         if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
             return None
         reader = self._reader(node)
-        grouped = reader.grouped()
-        units = {
-            name
-            for name, each in grouped.items()
-            if kind_of(each) == "Column" and each.name in reader.table.unit
-        }
-        per_person = bool(grouped) and len(units) == len(grouped) == len(reader.table.unit)
+        grouped = reader.grouped().values()
         if grouped or any(aggregates_in(bare(each)) for each in node.expressions):
-            return reader.one_row_a_person(grouped) if per_person else None
-        for part in ("order", "limit", "offset", "having"):
+            columns = [each.name if kind_of(each) == "Column" else "" for each in grouped]
+            per_person = grouped and sorted(columns) == sorted(reader.table.unit)
+            return reader.one_row_a_person() if per_person else None
+        clauses = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "having": "HAVING"}
+        for part, clause in clauses.items():
             if node.args.get(part) is not None:
-                clause = "ORDER BY" if part == "order" else part.upper()
                 reason = "which rows are in it follows from the rows of others"
                 raise UnsupportedError(f"sql: {clause} in a subquery", reason, "Filter with WHERE")
         return reader.projected()
@@ -246,10 +234,7 @@ class _Statement:
     def _reader(self, node: Any) -> Aggregates:
         """Return the reader of a SELECT, with subqueries in FROM and JOIN as named tables."""
         known = dict(self.known)
-        for holder in (
-            node.args.get("from_") or node.args.get("from"),
-            *(node.args.get("joins") or []),
-        ):
+        for holder in (node.args["from_"], *(node.args.get("joins") or [])):
             inner = holder.this
             if kind_of(inner) == "Subquery":
                 private = self._private(inner.this)
@@ -309,16 +294,14 @@ class _Statement:
         """Return the question for the most frequent groups, if ORDER BY COUNT(*) DESC LIMIT k asks
         for exactly that.
         """
-        order, limit = node.args.get("order"), node.args.get("limit")
-        items = [] if order is None else order.expressions
-        aliases = {each.alias: each.this for each in node.expressions if kind_of(each) == "Alias"}
+        items, limit = expressions_of(node, "order"), node.args.get("limit")
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
         if kind_of(first) == "Column" and first is not None and not first.table:
-            first = aliases.get(first.name)
+            first = aliases_of(node).get(first.name)
         others = any(node.args.get(part) for part in ("having", "offset", "distinct"))
-        if first is None or limit is None or others or question.kind != "count" or not question.by:
+        if first is None or limit is None or others or shown(first) != "COUNT(*)":
             return None
-        if shown(first) != "COUNT(*)":
+        if question.kind != "count" or not question.by:
             return None
         most = number(limit.expression, "LIMIT")
         return Top(number=most, by=question.by, keys=question.keys, table=question.table)
@@ -368,19 +351,21 @@ class _Statement:
         keys, names = dict[str, str](), list(grouped)
         for chosen in reader.sets:
             nodes = {each: grouped[each] for each in chosen}
-            asked = reader.questions_of(nodes, aggregates, self.keys, frequent=frequent)
-            keys |= asked.keys
+            asked, types = reader.questions_of(nodes, aggregates, self.keys, frequent=frequent)
+            keys |= types
             at = len(self.questions)
-            self.questions += asked.questions
+            self.questions += [question for question, _, _ in asked]
             places = tuple(range(at, len(self.questions)))
             groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
             if not columns:
-                for text, (offset, answered, shape) in asked.columns.items():
+                for offset, (text, (_, answered, shape)) in enumerate(
+                    zip(aggregates, asked, strict=True)
+                ):
                     own = [f"q{len(columns) + place}" for place in range(len(answered))]
                     shapes[text] = parse_one(shape.format(*own))
                     columns += [(offset, each, kind) for each, kind in answered]
-        types = tuple(keys[each] for each in names)
-        self.leaves.append(Leaf(name, types, tuple(columns), tuple(groupings)))
+        of_keys = tuple(keys[each] for each in names)
+        self.leaves.append(Leaf(name, of_keys, tuple(columns), tuple(groupings)))
         return keys, shapes
 
     def _keep_plain(
@@ -419,7 +404,7 @@ class _Statement:
         """Turn the SELECT into one over the columns of its leaf, with the names of the answer."""
         taken: dict[str, int] = {}
         selected: list[Any] = []
-        aliases = {each.alias for each in node.expressions if kind_of(each) == "Alias"}
+        parts = {**keys, **shapes}
         for item in node.expressions:
             text = shown(bare(item))
             name = item.alias if kind_of(item) == "Alias" else named.get(text, text.lower()[:60])
@@ -427,17 +412,21 @@ class _Statement:
                 raise DomainError("sql: AS", name, "a name that no other column of the answer has")
             taken[name] = taken.get(name, 0) + 1
             name = name if taken[name] == 1 else f"{name}_{taken[name]}"
-            selected.append(exp.alias_(_replaced(bare(item), keys, shapes), name, quoted=True))
-        having, order = node.args.get("having"), node.args.get("order")
-        chosen = None if having is None else _replaced(having.this, keys, shapes, aliases, "HAVING")
-        for each in [] if order is None else order.expressions:
-            each.set("this", _replaced(each.this, keys, shapes, aliases, "ORDER BY"))
+            selected.append(exp.alias_(substituted(bare(item), parts, "SELECT"), name, quoted=True))
+        names = {
+            shown(exp.column(name, quoted=quoted)): exp.column(name, quoted=True)
+            for name in aliases_of(node)
+            for quoted in (False, True)
+        }
+        for each in expressions_of(node, "order"):
+            each.set("this", substituted(each.this, names | parts, "ORDER BY"))
             each.set("nulls_first", False)
-        parts: dict[str, Any] = {"expressions": selected, "having": None, "joins": None}
-        parts["where"] = None if chosen is None else exp.Where(this=chosen)
-        for part, value in parts.items():
+        having = node.args.get("having")
+        if having is not None:
+            having = exp.Where(this=substituted(having.this, names | parts, "HAVING"))
+        new = {"expressions": selected, "from_": exp.From(this=exp.to_table(leaf)), "where": having}
+        for part, value in (new | {"having": None, "joins": None}).items():
             node.set(part, value)
-        node.set("from_", exp.From(this=exp.to_table(leaf)))
 
 
 def _of_units(node: Any, unit: str) -> Any:
@@ -490,29 +479,6 @@ def _aggregates_of(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) 
         remedy = "Ask with COUNT(*), SUM, AVG, ..."
         raise UnsupportedError("sql: no aggregate", "rows are never shown", remedy)
     return found or {"COUNT(*)": exp.Count(this=exp.Star())}
-
-
-def _replaced(
-    node: Any,
-    keys: Mapping[str, Any],
-    shapes: Mapping[str, Any],
-    aliases: Collection[str] = (),
-    clause: str = "SELECT",
-) -> Any:
-    """Return an expression with columns of the leaf in place of aggregates and keys."""
-    text = shown(node)
-    if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
-        return exp.column(node.name, quoted=True)
-    if text in shapes:
-        return shapes[text].copy()
-    if text in keys:
-        return keys[text].copy()
-    if kind_of(node) == "Column":
-        raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
-    found = node.copy()
-    for each in list(found.iter_expressions()):
-        each.replace(_replaced(each, keys, shapes, aliases, clause))
-    return found
 
 
 def _noisy(node: Any) -> bool:

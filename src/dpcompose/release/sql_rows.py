@@ -34,15 +34,18 @@ from dpcompose.release.sql_syntax import (
     COMPARED,
     Ends,
     aggregates_in,
+    aliases_of,
     bare,
     built,
     called,
     ends_of,
+    is_count_of_rows,
     kind_of,
     number,
     refusal,
     shown,
     source_of,
+    substituted,
 )
 from dpcompose.release.table import Table
 
@@ -74,10 +77,8 @@ class SelectRows:
         """Return the reader of a SELECT, with the tables of FROM and JOIN joined."""
         start = source_of(root)
         for holder in (start, *(each.this for each in root.args.get("joins") or [])):
-            if kind_of(holder) == "Table" and holder.name not in tables:
-                alike = [each for each in tables if each.casefold() == holder.name.casefold()]
-                if len(alike) == 1 and kind_of(holder.this) == "Identifier":
-                    holder.this.set("this", alike[0])
+            if kind_of(holder) == "Table" and kind_of(holder.this) == "Identifier":
+                _spell(holder.this, tables)
         alias, first = named_table(start, tables)
         if not isinstance(first, Table):
             raise DomainError(
@@ -91,36 +92,21 @@ class SelectRows:
 
     def _in_case(self) -> None:
         """Spell column names as the table does, whatever their case, and remove table qualifiers."""
-        there = {each.name for each in self.table.columns}
-        folded: dict[str, list[str]] = {}
-        for name in there:
-            folded.setdefault(name.casefold(), []).append(name)
-        inside = {
-            id(each)
-            for part in self.root.walk()
-            if kind_of(part) in ("Exists", "Subquery")
-            for each in part.walk()
-        }
-        for node in list(self.root.walk()):
-            if (
-                kind_of(node) != "Column"
-                or id(node) in inside
-                or kind_of(node.this) != "Identifier"
-            ):
-                continue
-            alike = folded.get(node.name.casefold(), [])
-            if node.name not in there and len(alike) == 1:
-                node.this.set("this", alike[0])
-            if node.table and node.table in self.named:
-                column_name(node, self.named)
-                node.set("table", None)
+        names = [each.name for each in self.table.columns]
+        nodes = list(self.root.walk(prune=lambda each: kind_of(each) in ("Exists", "Subquery")))
+        for node in nodes:
+            if kind_of(node) == "Column" and kind_of(node.this) == "Identifier":
+                _spell(node.this, names)
+                if node.table and node.table in self.named:
+                    column_name(node, self.named)
+                    node.set("table", None)
         dates = {each.name for each in self.table.columns if each.kind == "date"}
-        for node in list(self.root.walk()):
-            if kind_of(node) in COMPARED and id(node) not in inside:
-                parts = list(node.iter_expressions())
-                if any(kind_of(each) == "Column" and each.name in dates for each in parts):
-                    for each in parts:
-                        _as_date(each)
+        for node in nodes:
+            parts = list(node.iter_expressions()) if kind_of(node) in COMPARED else []
+            if any(kind_of(each) == "Column" and each.name in dates for each in parts):
+                for each in parts:
+                    if kind_of(each) == "Literal" and each.args["is_string"]:
+                        each.replace(exp.cast(each.copy(), "DATE"))
 
     @property
     def conditions(self) -> list[Any]:
@@ -140,7 +126,7 @@ class SelectRows:
         self.keep(self.conditions)
         return self.with_items(self.root.expressions, {})
 
-    def with_items(self, items: Sequence[Any], columns: Mapping[str, str]) -> Table:
+    def with_items(self, items: Sequence[Any], columns: Mapping[str, Any]) -> Table:
         """Return the table with a column for each SELECT item; `columns` maps aggregates to
         existing columns.
         """
@@ -152,14 +138,8 @@ class SelectRows:
                 kind_of(inner) == "Column" and kind_of(inner.this) == "Star"
             ):
                 continue
-            inner = _replaced_by(inner, columns)
-            name = (
-                item.alias
-                if kind_of(item) == "Alias"
-                else inner.name
-                if kind_of(inner) == "Column"
-                else ""
-            )
+            inner = substituted(inner, columns)
+            name = item.alias or (inner.name if kind_of(inner) == "Column" else "")
             if kind_of(inner) == "Column" and inner.name == name:
                 column_name(inner, self.named)
                 self.table.column(name)
@@ -186,29 +166,29 @@ class SelectRows:
             },
         )
 
-    def one_row_a_person(self, grouped: Mapping[str, Any]) -> Table:
+    def one_row_a_person(self) -> Table:
         """Return the rows of a SELECT that is grouped by the unit: one row for each person."""
         self.keep(self.conditions)
         having = self.root.args.get("having")
-        wanted: dict[str, str] = {}
+        columns: dict[str, Any] = {}
         aggregates: dict[str, tuple[str, str]] = {}
         for part in [*self.root.expressions, *([having] if having is not None else [])]:
             for each in aggregates_in(bare(part)):
-                name = f"_of_person_{len(aggregates)}"
-                if wanted.setdefault(shown(each), name) == name:
+                if shown(each) not in columns:
+                    name = f"_of_person_{len(aggregates)}"
+                    columns[shown(each)] = exp.column(name)
                     aggregates[name] = self._of_person(each)
-        if self.computed:
-            self.table = self.with_computed()
+        self.table = self.with_computed(self.table)
         self.table = per_person(self.table, aggregates or {"_of_person": ("count", "")})
         self.named = {}
         if having is not None:
             for each in conjuncts(having.this):
-                self.table = self.table.where(scalar(_replaced_by(each, wanted), {}))
-        return self.with_items(self.root.expressions, wanted)
+                self.table = self.table.where(scalar(substituted(each, columns), {}))
+        return self.with_items(self.root.expressions, columns)
 
     def _of_person(self, node: Any) -> tuple[str, str]:
         kind, inner = kind_of(node), node.this
-        if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
+        if is_count_of_rows(node):
             return "count", ""
         if kind == "Count" and kind_of(inner) == "Distinct" and len(inner.expressions) == 1:
             return "distinct", column_name(inner.expressions[0], self.named)
@@ -229,8 +209,9 @@ class SelectRows:
             return _PER_PERSON[kind], column_name(inner, self.named)
         return _PER_PERSON[kind], self.column(inner, "")
 
-    def with_computed(self) -> Table:
-        return self.table.mutate(**self.computed)
+    def with_computed(self, table: Table) -> Table:
+        """Return a table with the columns that this SELECT computes."""
+        return table.mutate(**self.computed) if self.computed else table
 
     def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
         side, kind = (
@@ -302,9 +283,7 @@ class SelectRows:
         """Return the columns of GROUP BY by name, as syntax nodes; `self.sets` lists the grouping
         sets of a ROLLUP.
         """
-        items = {
-            each.alias: each.this for each in self.root.expressions if kind_of(each) == "Alias"
-        }
+        items = aliases_of(self.root)
         group, found = self.root.args.get("group"), dict[str, Any]()
         there = {column.name for column in self.table.columns}
         nodes = list[Any]() if group is None else list(group.expressions)
@@ -373,8 +352,7 @@ class SelectRows:
             return list(parts), keys
         values = [[literal(value, "IN") for value in lists[name].expressions] for name in grouped]
         taken = [id(each) for each in lists.values()]
-        listed = values[0] if len(values) == 1 else list(product(*values))
-        return [each for each in parts if id(each) not in taken], listed
+        return [each for each in parts if id(each) not in taken], combined(values)
 
     def column(self, node: Any, name: str) -> str:
         """Return the column that a node names, or compute it under this name."""
@@ -457,25 +435,21 @@ class SelectRows:
 _CLAMPED = "CASE WHEN :x < :low THEN :low WHEN :x > :high THEN :high ELSE :x END"
 
 
+def combined(values: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the keys of all groups, from the values of each grouping column."""
+    return list(values[0] if len(values) == 1 else product(*values))
+
+
 def names_of(table: Table) -> list[str]:
     """Return the names of a table: its own, and its file's without the extension."""
     return [table.name, PurePath(table.name).stem]
 
 
-def _replaced_by(node: Any, names: Mapping[str, str]) -> Any:
-    """Return an expression with columns in place of aggregates with known SQL text."""
-    if shown(node) in names:
-        return exp.column(names[shown(node)])
-    found = node.copy()
-    for each in list(found.iter_expressions()):
-        each.replace(_replaced_by(each, names))
-    return found
-
-
-def _as_date(node: Any) -> None:
-    """Turn a text that is compared with a date into a date."""
-    if kind_of(node) == "Literal" and node.args["is_string"]:
-        node.replace(exp.cast(node.copy(), "DATE"))
+def _spell(identifier: Any, names: Collection[str]) -> None:
+    """Spell a name as the only one of `names` that differs from it in the case of letters, if any."""
+    alike = [each for each in names if each.casefold() == identifier.name.casefold()]
+    if identifier.name not in names and len(alike) == 1:
+        identifier.set("this", alike[0])
 
 
 def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:

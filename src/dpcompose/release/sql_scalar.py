@@ -16,9 +16,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.arrow import PublicSource, PublicTable, public
 from dpcompose.release.expression import RowExpression, call, case, col, lit
 from dpcompose.release.function import PARTS
-from dpcompose.release.question import Question
-from dpcompose.release.sql_syntax import CALLS, CHAINS, kind_of, number, refusal, shown
-from dpcompose.release.statistics import Maximum, Mean, Minimum, StandardDeviation, Sum, Variance
+from dpcompose.release.sql_syntax import CHAINS, kind_of, number, refusal, shown
 from dpcompose.release.table import Table
 
 
@@ -270,49 +268,3 @@ def _like(text: RowExpression, pattern: object) -> RowExpression:
         if pattern in ways:
             return ways[pattern](inner)
     raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
-
-
-SUMS: Mapping[str, Callable[..., Question]] = {
-    "Sum": Sum,
-    "Avg": Mean,
-    **dict.fromkeys(("Variance", "VariancePop"), Variance),
-    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), StandardDeviation),
-}
-ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
-
-
-def quantile(node: Any) -> tuple[Any, list[Any]] | None:
-    """Return the operand and the fractions of a quantile; None if the node is no quantile."""
-    kind = kind_of(node)
-    if kind == "Median":
-        return node.this, [0.5]
-    if kind == "Quantile":
-        shares = node.args["quantile"]
-        listed = shares.expressions if kind_of(shares) == "Array" else [shares]
-        return node.this, [number(each, "QUANTILE") for each in listed]
-    if kind == "WithinGroup" and kind_of(node.this) in ("PercentileCont", "PercentileDisc"):
-        ordered = node.expression.expressions if kind_of(node.expression) == "Order" else []
-        if len(ordered) == 1 and not ordered[0].args.get("desc"):
-            return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
-    if (
-        kind == "Anonymous"
-        and str(node.this).upper() in CALLS - {"CLAMP", "BIN"}
-        and len(node.expressions) > 1
-    ):
-        return node.expressions[0], [number(each, "QUANTILE") for each in node.expressions[1:]]
-    return None
-
-
-def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of an answer's columns in SELECT: those of its keys, and the aggregate's
-    alias.
-
-    Raises:
-        DomainError: If two of them are the same.
-    """
-    own = question.heading
-    own = f"{own}_" if own in keys else own
-    found = {**keys} | ({own: node.alias} if node.alias else {})
-    if len({*found.values()}) < len(found):
-        raise DomainError("sql: AS", node.alias, "a name that no other column of the answer has")
-    return found

@@ -34,8 +34,8 @@ CHAINS = ("And", "Or")
 
 # Each line: parts that a node may have, then the classes of nodes that may have exactly these.
 _ALLOWED = """
-expressions from from_ joins where group having order limit offset distinct with with_: Select
-this expression distinct order limit offset with with_: Union
+expressions from_ joins where group having order limit offset distinct with_: Select
+this expression distinct order limit offset with_: Union
 expressions: With Rollup
 this alias: CTE Subquery
 this: Having Exists CountIf ApproxDistinct Sqrt Ln Exp Ceil DataTypeParam Pi
@@ -77,16 +77,8 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     for name in names.split()
 }
 
-CALLS = {
-    "CLAMP",
-    "BIN",
-    "DATE_PART",
-    "PERCENTILE",
-    "QUANTILE_CONT",
-    "QUANTILE_DISC",
-    "AT_MOST",
-    "ROWS_PER_UNIT",
-}
+QUANTILES = {"PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC"}
+CALLS = {"CLAMP", "BIN", "DATE_PART", "AT_MOST", "ROWS_PER_UNIT", *QUANTILES}
 """Functions that sqlglot does not know and parses as `Anonymous` nodes."""
 
 _QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
@@ -151,9 +143,9 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
 
 
 def _name(node: Any) -> str:
-    if type(node).__name__ in ("Anonymous", "AnonymousAggFunc") and str(node.this).isidentifier():
+    if kind_of(node) in ("Anonymous", "AnonymousAggFunc") and str(node.this).isidentifier():
         return f"{str(node.this)[:40]}()"
-    return type(node).__name__
+    return kind_of(node)
 
 
 def require_allowed(root: Any) -> None:
@@ -165,10 +157,9 @@ def require_allowed(root: Any) -> None:
     waiting: list[tuple[Any, int]] = [(root, 1)]
     while waiting:
         node, depth = waiting.pop()
-        parts = ALLOWED.get(type(node).__name__)
-        if parts is None:
-            raise refusal(node)
-        if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
+        kind = kind_of(node)
+        parts = ALLOWED.get(kind)
+        if parts is None or (kind == "Anonymous" and str(node.this).upper() not in CALLS):
             raise refusal(node)
         if depth > DEEPEST:
             raise UnsupportedError(
@@ -177,19 +168,15 @@ def require_allowed(root: Any) -> None:
         for name, value in node.args.items():
             if name not in parts and value not in (None, False, []):
                 inner = next(_nodes(value), None)
-                if inner is not None and type(inner).__name__ not in ALLOWED:
+                if inner is not None and kind_of(inner) not in ALLOWED:
                     raise refusal(inner)
                 said = (
                     value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
                 )
-                what = f"{said} in {type(node).__name__}"
-                raise UnsupportedError(f"sql: {what}", "not supported", "Leave it out")
+                raise UnsupportedError(f"sql: {said} in {kind}", "not supported", "Leave it out")
             # Chains of AND or OR count as one level, however the parser nests them.
-            level = [
-                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS)
-                for each in _nodes(value)
-            ]
-            waiting += zip(_nodes(value), level, strict=True)
+            for each in _nodes(value):
+                waiting.append((each, depth + (kind_of(each) != kind or kind not in CHAINS)))
 
 
 def _nodes(value: Any) -> Iterator[Any]:
@@ -197,9 +184,7 @@ def _nodes(value: Any) -> Iterator[Any]:
     refused.
     """
     for each in value if isinstance(value, list) else [value]:
-        if not (
-            each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"
-        ):
+        if not (each is None or isinstance(each, (str, bool, int)) or kind_of(each) == "DType"):
             yield each
 
 
@@ -232,7 +217,7 @@ def parsed(text: object) -> Any:
         except (Exception, RecursionError):
             raise _unreadable(text) from None
     (root,) = (each for each in statements if each is not None)
-    if type(root).__name__ not in ("Select", "Union"):
+    if kind_of(root) not in ("Select", "Union"):
         raise refusal(root)
     require_allowed(root)
     return root
@@ -311,10 +296,8 @@ def number(node: Any, what: str) -> Any:
     Raises:
         DomainError: If it is something else, or does not fit in 64 bits.
     """
-    sign, inner = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
-    text = (
-        str(inner.this) if type(inner).__name__ == "Literal" and not inner.args["is_string"] else ""
-    )
+    sign, inner = (-1, node.this) if kind_of(node) == "Neg" else (1, node)
+    text = "" if kind_of(inner) != "Literal" or inner.args["is_string"] else str(inner.this)
     try:
         exact = sign * Decimal(text)
     except ArithmeticError:
@@ -357,6 +340,26 @@ def bare(node: Any) -> Any:
     return node.this if kind_of(node) == "Alias" else node
 
 
+def aliases_of(select: Any) -> dict[str, Any]:
+    """Return the expressions in a SELECT that have a name of their own, by that name."""
+    return {each.alias: each.this for each in select.expressions if kind_of(each) == "Alias"}
+
+
+def substituted(node: Any, parts: Mapping[str, Any], clause: str = "") -> Any:
+    """Return an expression with the nodes of `parts` in place of those with the same SQL text; all
+    other columns are refused, as part of `clause`, if that is given.
+    """
+    text = shown(node)
+    if text in parts:
+        return parts[text].copy()
+    if clause and kind_of(node) == "Column":
+        raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
+    result = node.copy()
+    for each in list(result.iter_expressions()):
+        each.replace(substituted(each, parts, clause))
+    return result
+
+
 AGGREGATES = {
     "Count", "Sum", "Avg", "Variance", "VariancePop", "Stddev", "StddevPop", "StddevSamp", "Median", "Min", "Max",
     "Quantile", "WithinGroup", "Filter",
@@ -368,16 +371,15 @@ def is_aggregate(node: Any) -> bool:
     question.
     """
     if kind_of(node) == "Anonymous":
-        return str(node.this).upper() in CALLS - {
-            "CLAMP",
-            "BIN",
-            "AT_MOST",
-            "ROWS_PER_UNIT",
-            "DATE_PART",
-        }
+        return str(node.this).upper() in QUANTILES
     if kind_of(node) == "Div":
         return all(kind_of(each) == "Sum" for each in (node.this, node.expression))
     return kind_of(node) in AGGREGATES
+
+
+def is_count_of_rows(node: Any) -> bool:
+    """Whether a node is COUNT(*), or COUNT of a literal."""
+    return kind_of(node) == "Count" and kind_of(node.this) in ("NoneType", "Star", "Literal")
 
 
 def aggregates_in(node: Any) -> list[Any]:
@@ -391,14 +393,13 @@ def aggregates_in(node: Any) -> list[Any]:
 
 def source_of(node: Any) -> Any:
     """Return the first table of FROM; None if there is no FROM."""
-    start = node.args.get("from_") or node.args.get("from")
+    start = node.args.get("from_")
     return None if start is None else start.this
 
 
 def expressions_of(node: Any, part: str) -> list[Any]:
-    """Return the nodes in a part of a SELECT, such as the tables of WITH."""
-    held = node.args.get(part) or node.args.get(f"{part}_")
-    return [] if held is None else list(held.expressions)
+    """Return the nodes in a part of a SELECT, such as those of GROUP BY or ORDER BY."""
+    return [] if node.args.get(part) is None else list(node.args[part].expressions)
 
 
 COMPARED = ("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "In", "Between")
@@ -422,7 +423,7 @@ CONDITIONS = (*COMPARED, "And", "Or", "Not", "Is", "Like")
 # Spellings of other database systems, and bounds of expressions.
 
 
-def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | None, Any]:
+def options_of(text: str, table: Any, root: Any) -> Mapping[str, Any] | None:
     """Return the spend that BigQuery's privacy clause states, if the clause has the same meaning
     here.
 
@@ -432,7 +433,7 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
     """
     found = PRIVATE.match(text)
     if found is None:
-        return None, root
+        return None
     stated = {
         name.strip().lower(): value.strip()
         for name, _, value in (part.partition("=") for part in found.group(1).split(","))
@@ -447,13 +448,13 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
         raise UnsupportedError(
             clause, "only epsilon, delta and privacy_unit_column mean the same", "Leave others out"
         )
-    if any(type(each).__name__ == "Avg" for each in root.walk()):
+    if any(kind_of(each) == "Avg" for each in root.walk()):
         raise UnsupportedError(
             "sql: AVG in DIFFERENTIAL_PRIVACY",
             "it is a mean of the persons' means there",
             "SELECT AVG(x) without the clause",
         )
-    return stated, root
+    return stated
 
 
 _SAME = {

@@ -30,7 +30,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.release.arrow import PublicTable
-from dpcompose.release.columns import MOST_ROWS, Bounds, TableColumn, UnitTable
+from dpcompose.release.columns import KEYS, MOST_ROWS, Bounds, TableColumn, UnitTable
 from dpcompose.release.expression import (
     RowExpression,
     called,
@@ -43,7 +43,6 @@ from dpcompose.release.function import compiled
 from dpcompose.release.query import Query, Relation, of_public, unsettled, without_warnings
 from dpcompose.release.source import opened
 from dpcompose.release.truncation import (
-    KINDS as KEYS,
     KeptRows,
     few_of_each_key,
     joined,

@@ -236,10 +236,6 @@ def _chosen(position: str, number: str, start: str, most: int) -> str:
     return f"({position} < {MANY} AND ({within} * {most} + {start}) % {number} < {most})"
 
 
-KINDS = ("integer", "text", "boolean", "date")
-"""Kinds of columns that can be keys: all engines agree on which of their values are equal."""
-
-
 @dataclass(frozen=True)
 class KeptRows:
     """How many rows one side of a join keeps.
