@@ -181,10 +181,7 @@ class Answer(AnswerTable):
     @property
     def document(self) -> list[object]:
         """The columns as plain values for JSON."""
-        return [
-            {"name": each.name, "type": each.type, "cells": [_plain(cell) for cell in each.cells]}
-            for each in self.columns
-        ]
+        return _documented(self.columns)
 
     @property
     def bounded(self) -> Sequence[str]:
@@ -268,33 +265,31 @@ def text_of(cell: Any) -> str:
     return plain(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
-def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
-    """Return the answer of a design from its drawn values."""
-    drawn = question.ordered(drawn)
-    released = question.columns(design, drawn)
-    keys = key_columns(design.table, design.aggregation.by, drawn.keys)
+def answered(design: Design, question: Question, drawn: Released) -> list[object]:
+    """Return the answer of a design from its drawn values, as plain values.
+
+    A released column that has the name of a key gets an underscore.
+    """
+    drawn, by = question.ordered(drawn), design.aggregation.by
+    released = [
+        replace(each, name=f"{each.name}_" if each.name in by else each.name)
+        for each in question.columns(design, drawn)
+    ]
     times = len(released[0].cells) // len(drawn.keys) if drawn.keys else 1
-    spread = tuple(Values(each.name, each.type, _repeated(each.cells, times)) for each in keys)
-    return Answer(
-        question, (*spread, *_renamed(released, design.aggregation.by)), receipt, design=design
-    )
+    keys = [
+        replace(each, cells=tuple(cell for cell in each.cells for _ in range(times)))
+        for each in key_columns(design.table, by, drawn.keys)
+    ]
+    return _documented([*keys, *released])
 
 
 def stored(
-    documents: Sequence[Any],
-    designs: Sequence[Design],
-    questions: Sequence[Question],
-    receipt: Receipt,
-) -> tuple[Answer, ...]:
+    documents: Sequence[Any], designs: Sequence[Design], questions: Sequence[Question],
+    receipt: Receipt, *, replayed: bool = True,
+) -> tuple[Answer, ...]:  # fmt: skip
     """Return the answers that were stored as these documents."""
     return tuple(
-        Answer(
-            question,
-            tuple(_values(each) for each in document),
-            receipt,
-            replayed=True,
-            design=design,
-        )
+        Answer(question, tuple(map(_values, document)), receipt, replayed, design=design)
         for document, design, question in zip(documents, designs, questions, strict=True)
     )
 
@@ -319,20 +314,16 @@ def failure_of(confidence: float) -> float:
     return 1 - check.open_probability("confidence", confidence)
 
 
-def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:
-    return tuple(cell for cell in cells for _ in range(times))
-
-
-def _renamed(released: Sequence[Values], by: Sequence[str]) -> tuple[Values, ...]:
-    """Append an underscore to released columns that have the name of a key."""
-    return tuple(
-        Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells)
-        for each in released
-    )
-
-
-def _plain(cell: Any) -> Any:
-    return cell.isoformat() if isinstance(cell, date) else cell
+def _documented(columns: Sequence[Values]) -> list[object]:
+    """Return columns as plain values, which `_values` reads."""
+    return [
+        {
+            "name": each.name,
+            "type": each.type,
+            "cells": [cell.isoformat() if isinstance(cell, date) else cell for cell in each.cells],
+        }
+        for each in columns
+    ]
 
 
 def _values(document: Mapping[str, Any]) -> Values:

@@ -10,12 +10,10 @@ Public tables, which private tables may be joined with, are Arrow tables too.
 from __future__ import annotations
 
 import csv
-import gc
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
@@ -24,14 +22,6 @@ from typing import Any
 from dpcompose import check
 from dpcompose.errors import DomainError, optional_library
 from dpcompose.files import path_of, replacing
-
-
-@cache
-def warm_up() -> None:
-    """Collect garbage once after the imports, so that no long collection interrupts the first
-    question.
-    """
-    gc.collect()
 
 
 def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:

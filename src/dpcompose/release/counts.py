@@ -307,6 +307,7 @@ class LeftOut(Quotient):
     question: Question
 
     kind: ClassVar[str] = "left out"
+    written: ClassVar[bool] = False
     headings: ClassVar[Sequence[tuple[str, str]]] = (("share", "double"), ("units", "int64"))
 
     def __post_init__(self) -> None:

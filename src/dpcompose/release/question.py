@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 from dpcompose import check
 from dpcompose.composition import calibrate
-from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.errors import DomainError, PlanError, UnsupportedError
+from dpcompose.files import load_toml, read_toml
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
 from dpcompose.release.arrow import ARROW_TYPES
@@ -23,9 +25,9 @@ from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
 from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
+MOST_QUESTIONS = 100
 UNWRITTEN = {"table", "labels", "key"}
 """Arguments of a question that are not part of its document."""
-Asked = TypeVar("Asked", bound="Question")
 Interval = tuple[tuple[float, ...], tuple[float, ...]]
 """The low ends and the high ends of intervals, row by row."""
 
@@ -77,6 +79,9 @@ class Question(ABC):
     key: str | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str]
     """The name of the question in answers and errors."""
+    kinds: ClassVar[dict[str, type[Question]]] = {}
+    """The classes whose questions can be written as plain values, by kind."""
+    written: ClassVar[bool] = True
     main: ClassVar[str] = ""
     """The heading of its column, if that is not its kind."""
     foreseen: ClassVar[bool] = True
@@ -85,6 +90,10 @@ class Question(ABC):
     """Whether its error is in ranks: the number of rows between the chosen value and the target."""
     error_column: ClassVar[int] = 0
     """The index of the released column that the error describes."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls) and cls.written:
+            cls.kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
         check.open_probability("confidence", self.confidence)
@@ -408,21 +417,19 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> None:
         raise DomainError(name, value, " or ".join(words))
 
 
-def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
-    """Return `value` as a list of at least one question of a kind.
+def questions_of(value: Any) -> tuple[Question, ...]:
+    """Return `value` as a list of 1 to 100 questions.
 
     Raises:
         DomainError: If it is no list of them, or is too long.
     """
-    found = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
-    for each in found:
-        if not isinstance(each, kind):
-            raise DomainError(
-                "questions", each, f"a list of questions of type {kind.__name__}, such as [Count()]"
-            )
-    if not 1 <= len(found) <= most:
-        raise DomainError("questions", len(found), f"1 to {most:,} questions")
-    return found
+    questions = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
+    for each in questions:
+        domain = "a list of questions of type Question, such as [Count()]"
+        check.kind("questions", each, Question, domain)
+    if not 1 <= len(questions) <= MOST_QUESTIONS:
+        raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS} questions")
+    return questions
 
 
 def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:
@@ -468,3 +475,64 @@ def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, 
             "keys", len(found), f"different keys; {len(found) - len(set(found))} occur again"
         )
     return tuple(found)
+
+
+LARGEST_FILE = 1_000_000
+
+
+def questions(source: str | Path | list[object]) -> tuple[Question, ...]:
+    """Return the questions of a TOML file, or of a list of documents as `Question.plain` writes
+    them.
+
+    Keys of groups are lists of values, or of lists of values for several columns.
+
+    Raises:
+        DomainError: If the source is neither text, a path nor a list.
+        PlanError: If the file cannot be read, or a table describes no question.
+    """
+    if isinstance(source, list):
+        return tuple(_question(each, "questions", str(at)) for at, each in enumerate(source))
+    file = str(source)
+    document = read_toml(load_toml(source, most=LARGEST_FILE, what="a file"), source=file)
+    tables = document.pop("question", None)
+    if document:
+        name, value = next(iter(document.items()))
+        raise PlanError(file, "", name, value, "[[question]] tables and nothing else")
+    if not isinstance(tables, list) or not tables:
+        raise PlanError(file, "", "question", tables, "at least one [[question]] table")
+    return tuple(
+        _question(table, file, f"question[{position}]")
+        for position, table in enumerate(cast("list[object]", tables), start=1)
+    )
+
+
+def _question(table: object, file: str, position: str) -> Question:
+    if not isinstance(table, dict):
+        raise PlanError(file, position, "", table, "a table")
+    stated = cast("dict[str, Any]", table)
+    kind = stated.get("kind")
+    if not isinstance(kind, str) or kind not in Question.kinds:
+        raise PlanError(file, position, "kind", kind, f"one of {', '.join(Question.kinds)}")
+    own = {each.name: each.default is MISSING for each in fields(Question.kinds[kind])}
+    possible = {"kind", *own} - UNWRITTEN
+    for name in sorted(possible - {*stated}):
+        if own.get(name):
+            raise PlanError(file, position, name, None, f"a value; a {kind} needs it")
+    for name in sorted({*stated} - possible):
+        raise PlanError(file, position, name, stated[name], f"one of {', '.join(sorted(possible))}")
+    arguments = {name: value for name, value in stated.items() if name != "kind"}
+    by, keys = arguments.get("by", ""), arguments.get("keys", [])
+    names = cast("list[Any]", [by] if isinstance(by, str) else by)
+    if not isinstance(by, str | list) or not all(isinstance(each, str) for each in names):
+        raise PlanError(file, position, "by", by, "the name of a column, or a list of names")
+    if not isinstance(keys, list):
+        raise PlanError(file, position, "keys", keys, "a list of values")
+    if "keys" in arguments:
+        listed = cast("list[Any]", keys)
+        arguments["keys"] = [
+            tuple(cast("list[Any]", each)) if isinstance(each, list) else each for each in listed
+        ]
+    try:
+        return Question.kinds[kind](**arguments)
+    except (DomainError, TypeError) as error:
+        raise PlanError(file, position, "", None, str(error)) from None
