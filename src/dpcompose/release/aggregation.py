@@ -154,9 +154,11 @@ class Bins(Protocol):
     @property
     def count(self) -> int:
         """The number of bins."""
+        ...
 
     def index(self, engine: Engine, column: Value) -> Value:
         """Return SQL for the bin of each number; NULL for a number in no bin."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -229,9 +229,7 @@ class PublicTable:
             raise DomainError(
                 "on", list(keys), f"columns of the public table: {', '.join(self.kinds)}"
             )
-        most = 1 if at_most is None else check.count("at_most", at_most)
-        if not 1 <= most <= 1_000:
-            raise DomainError("at_most", most, "an integer between 1 and 1,000")
+        most = 1 if at_most is None else check.count("at_most", at_most, least=1, most=1_000)
         seen: dict[tuple[Any, ...], int] = {}
         kept: list[bool] = []
         for key in zip(*(self.frame.column(name).to_pylist() for name in keys), strict=True):

@@ -44,6 +44,7 @@ class Redeemer(Protocol):
 
     def redeem(self, receipt: Receipt, *, actor: str, nonce: str) -> None:
         """Use up a receipt before any noise is drawn; see `Ledger.redeem`."""
+        ...
 
 
 class Payer(Redeemer, Protocol):
@@ -52,23 +53,29 @@ class Payer(Redeemer, Protocol):
     @property
     def scope(self) -> str:
         """The path of its scope."""
+        ...
 
     @property
     def adjacency(self) -> Adjacency:
         """The adjacency under which every charge is priced."""
+        ...
 
     @property
     def note(self) -> Mapping[str, Any]:
         """The note with which the scope was opened."""
+        ...
 
     def price(self, mechanism: Composable, *, delta: Fraction | None = None) -> dict[str, Amount]:
         """Return the cost of a mechanism in this scope, by currency."""
+        ...
 
     def left(self) -> dict[str, Amount]:
         """Return the largest amount that could still be charged, for each currency separately."""
+        ...
 
     def room(self, cost: Mapping[str, Amount]) -> int:
         """Return how many more charges of this cost fit."""
+        ...
 
     def charge(
         self,
@@ -80,12 +87,15 @@ class Payer(Redeemer, Protocol):
         description: Mapping[str, Any] | None = None,
     ) -> Receipt:
         """Charge a mechanism durably, before it runs."""
+        ...
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
         """Return the description that `keep` stored in the sub-scope `name`; None if there is none."""
+        ...
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
         """Store a description under a name below the scope, unless one is stored."""
+        ...
 
 
 PLACE = "release:table"
@@ -256,8 +266,7 @@ def opened_parts(
     column = table.column(by)
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not 2 <= len(keys) <= MOST_PARTS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("keys", type(keys).__name__, f"a list of 2 to {MOST_PARTS} keys")
-    if not column.groups:
-        raise DomainError("by", by, "a column of integers, text, dates or truth values")
+    column.require_key("by")
     found = [column.key(f"keys[{at}]", each) for at, each in enumerate(keys)]
     if None in found or len(set(found)) < len(found):
         raise DomainError("keys", len(found), "different keys without NULL")

@@ -40,7 +40,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release.arrow import PublicSource, PublicTables, public as public_table
 from dpcompose.release.bounding import Binding
-from dpcompose.release.columns import Bounds, TableColumn
+from dpcompose.release.columns import Bounds, TableColumn, one_of
 from dpcompose.release.engines import OnDuckDB
 from dpcompose.release.query import KIND_TYPES, KINDS, Query
 from dpcompose.release.question import of_numbers
@@ -229,8 +229,7 @@ class Catalog:
         Raises:
             DomainError: If there is none, or its columns are no longer those that were catalogued.
         """
-        if name not in self.tables:
-            raise DomainError("name", name, f"one of {', '.join(self.tables)}")
+        one_of("name", name, self.tables)
         made = table(**arguments_of_table(self.tables[name]))
         return catalogued(made, name, self.described[name], self.public)
 
@@ -344,10 +343,8 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     """Return the ranges in their stored form: lower and upper ends of numbers, possible values of
     texts.
     """
-    if not isinstance(ranges, Mapping):
-        raise DomainError(
-            "ranges", ranges, "a mapping from columns to their ends, such as {'age': (0, 120)}"
-        )
+    domain = "a mapping from columns to their ends, such as {'age': (0, 120)}"
+    check.kind("ranges", ranges, Mapping, domain)
     found: dict[str, list[str]] = {}
     for column, ends in cast("Mapping[str, Any]", ranges).items():
         name = f"ranges[{column!r}]"

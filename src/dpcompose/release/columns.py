@@ -5,7 +5,7 @@ reading a row.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -72,7 +72,7 @@ class Bounds:
         Raises:
             DomainError: If a bound is no integer between 1 and 2^31, or exceeds the number of rows.
         """
-        most = _bound("max_rows_per_unit", rows, MOST_ROWS)
+        most = check.count("max_rows_per_unit", rows, least=1, most=MOST_ROWS)
         return cls(
             most,
             most if groups is None else _bound("max_groups_per_unit", groups, most),
@@ -130,10 +130,7 @@ class Bounds:
 
 
 def _bound(name: str, value: object, most: int) -> int:
-    number = check.count(name, value)
-    if not 1 <= number <= most:
-        raise DomainError(name, number, f"an integer between 1 and {most:,}")
-    return number
+    return check.count(name, value, least=1, most=most)
 
 
 Key = tuple[Any, ...]
@@ -173,6 +170,12 @@ class TableColumn:
         """
         return self.kind in KEYS
 
+    def require_key(self, argument: str) -> None:
+        """Raise DomainError, about this argument, unless its values can be group keys."""
+        if not self.groups:
+            domain = "a column of integers, text, dates or truth values"
+            raise DomainError(argument, self.name, domain, f"It holds {self.type}")
+
     @property
     def identifies(self) -> bool:
         """Whether it can identify a unit of privacy."""
@@ -196,6 +199,12 @@ class TableColumn:
             domain = f"{KEYS[self.kind]}, as the column {self.name!r} holds"
             raise DomainError(name, value, domain)
         return key
+
+
+def one_of(name: str, value: Any, accepted: Collection[str], remedy: str = "") -> None:
+    """Raise DomainError unless `value` is one of these words."""
+    if not (isinstance(value, str) and value in accepted):
+        raise DomainError(name, value, f"one of {', '.join(dict.fromkeys(accepted))}", remedy)
 
 
 def value_with_kind(value: Any) -> tuple[str, Any]:
@@ -283,12 +292,9 @@ class UnitTable:
         Raises:
             DomainError: If there is none.
         """
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise DomainError(
-            argument, name, f"one of {', '.join(column.name for column in self.columns)}"
-        )
+        columns = {column.name: column for column in self.columns}
+        one_of(argument, name, columns)
+        return columns[str(name)]
 
     def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return the lower and upper end of a column's values; an end that is not stated is the

@@ -83,8 +83,7 @@ class CountingPlan(Card):
 
     def curves(self, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
         """Return for each method the error at increasing numbers of queries, for a plot."""
-        if not check.count("points", points, least=2) <= MOST_POINTS:
-            raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
+        check.count("points", points, least=2, most=MOST_POINTS)
         most = max(row.queries for row in self.rows if row.accuracy == "each")
         last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
         counts = sorted(

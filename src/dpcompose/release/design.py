@@ -123,12 +123,15 @@ class ReleaseStep(Protocol):
     @property
     def mechanism(self) -> Composable:
         """The mechanism that is charged."""
+        ...
 
     def draw(self, cells: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """Draw the values released for each group from the group's exact integers."""
+        ...
 
     def plain(self) -> dict[str, object]:
         """Return the description that the ledger stores."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
-from dpcompose.release.columns import value_with_kind
+from dpcompose.release.columns import one_of, value_with_kind
 
 # Methods of tables: what they are, why they are refused, and what to use instead.
 _OF_TABLES = """
@@ -300,8 +300,7 @@ class RowExpression(ABC):
 
     def truncate(self, unit: str) -> RowExpression:
         """The first day of the year, quarter, month or week (from Monday) in which a date lies."""
-        if unit not in UNITS:
-            raise DomainError("truncate", unit, f"one of {', '.join(UNITS)}")
+        one_of("truncate", unit, UNITS)
         return call(f"first_of_{unit}", self)
 
     def date(self) -> RowExpression:

@@ -85,10 +85,7 @@ def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None
         ), counted
     kind, column = table.column(of).kind, same(table, of)
     if function == "distinct":
-        if not table.column(of).groups:
-            raise DomainError(
-                "sql: COUNT(DISTINCT)", of, "a column of integers, text, dates or truth values"
-            )
+        table.column(of).require_key("sql: COUNT(DISTINCT)")
         return engine.cast(f"LEAST(COUNT(DISTINCT {column}), {rows})", "int64"), counted
     stated = table.ranges.get(of) if table.column(of).numeric else None
     ends = None if stated is None else (exact(of, stated[0]), exact(of, stated[1]))

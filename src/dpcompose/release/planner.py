@@ -32,6 +32,7 @@ from dpcompose.ledger import Receipt
 from dpcompose.numerics import two_digits, with_error
 from dpcompose.release.answer import Answer, AnswerTable, failure_of, text_of
 from dpcompose.release.arrow import arrow_table
+from dpcompose.release.columns import one_of
 from dpcompose.release.question import Interval as Ranges, Question, Values
 from dpcompose.release.sql_syntax import Ends, ends_of
 
@@ -251,8 +252,7 @@ class SelectedAnswer(AnswerTable):
             DomainError: If there is no such column, or the confidence is outside (0, 1).
         """
         names = [each.name for each in self.columns]
-        if name not in names:
-            raise DomainError("name", name, f"one of {', '.join(names)}")
+        one_of("name", name, names)
         failure, ends = failure_of(confidence), self.plan.ends
         expression = None if ends is None else ends[names.index(name)]
         if expression is None:

@@ -187,11 +187,7 @@ class Question(ABC):
             raise DomainError("by", self.by, "different columns")
         columns = tuple(table.column(check.line("by", name)) for name in by)
         for column in columns:
-            if not column.groups:
-                domain = "columns of integers, text, dates or truth values"
-                raise DomainError(
-                    "by", column.name, domain, f"It holds {column.type}; a histogram bins numbers"
-                )
+            column.require_key("by")
         if not by:
             if self.keys is not None:
                 raise DomainError("keys", len(self.keys), "nothing without by=")
@@ -409,12 +405,6 @@ def on_grid(name: str, grid: FixedPointGrid, steps: Iterable[int]) -> Values:
     if grid.granularity == 1:
         return Values(name, "int64", tuple(steps))
     return Values(name, "double", tuple(grid.value(each) for each in steps))
-
-
-def one_of(name: str, value: Any, words: Sequence[str]) -> None:
-    """Raise DomainError unless `value` is one of these words."""
-    if not (isinstance(value, str) and value in words):
-        raise DomainError(name, value, " or ".join(words))
 
 
 def questions_of(value: Any) -> tuple[Question, ...]:

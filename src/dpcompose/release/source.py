@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
+from dpcompose import check
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, engine_of
@@ -294,10 +295,8 @@ def _spark(url: str) -> Engine:
 
 def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
     """Cast the columns in `schema` to these types; a value that does not convert becomes NULL."""
-    if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "schema", schema, "a mapping from columns to types, such as {'age': 'int64'}"
-        )
+    accepted = "a mapping from columns to types, such as {'age': 'int64'}"
+    schema = {} if schema is None else check.kind("schema", schema, Mapping, accepted)
     if not schema:
         return data
     engine = data.engine

@@ -93,7 +93,7 @@ class SelectRows:
     def _in_case(self) -> None:
         """Spell column names as the table does, whatever their case, and remove table qualifiers."""
         names = [each.name for each in self.table.columns]
-        nodes = list(self.root.walk(prune=lambda each: kind_of(each) in ("Exists", "Subquery")))
+        nodes = list(self.root.walk(prune=_is_nested))
         for node in nodes:
             if kind_of(node) == "Column" and kind_of(node.this) == "Identifier":
                 _spell(node.this, names)
@@ -443,6 +443,11 @@ def combined(values: Sequence[Sequence[Any]]) -> list[Any]:
 def names_of(table: Table) -> list[str]:
     """Return the names of a table: its own, and its file's without the extension."""
     return [table.name, PurePath(table.name).stem]
+
+
+def _is_nested(node: Any) -> bool:
+    """Whether a node begins a SELECT inside another one, which has columns of its own."""
+    return kind_of(node) in ("Exists", "Subquery")
 
 
 def _spell(identifier: Any, names: Collection[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.arrow import PublicSource, PublicTable, public
+from dpcompose.release.columns import one_of
 from dpcompose.release.expression import RowExpression, call, case, col, lit
 from dpcompose.release.function import PARTS
 from dpcompose.release.sql_syntax import CHAINS, kind_of, number, refusal, shown
@@ -29,11 +30,8 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     if kind_of(node) != "Column" or kind_of(node.this) != "Identifier":
         raise DomainError("sql", shown(node), "the name of a column")
     if node.table:
-        if node.table not in named:
-            raise DomainError("sql: table", node.table, f"one of {', '.join(named)}")
-        there = _columns(named[node.table])
-        if node.name not in there:
-            raise DomainError("sql: column", node.name, f"one of {', '.join(there)}")
+        one_of("sql: table", node.table, named)
+        one_of("sql: column", node.name, _columns(named[node.table]))
     return node.name
 
 
@@ -49,8 +47,7 @@ def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the alias of a table in FROM or JOIN, and the table."""
     if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
         raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
-    if node.name not in tables:
-        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(tables))}")
+    one_of("sql: FROM", node.name, tables)
     table = tables[node.name]
     return node.alias or node.name, table.opened() if isinstance(table, PublicSource) else table
 

@@ -75,8 +75,6 @@ class Synthetic(Question):
     def __post_init__(self) -> None:
         super().__post_init__()
         check.positive("megabytes", self.megabytes)
-        if self.rounds is not None:
-            check.count("rounds", self.rounds, least=1)
         if not isinstance(self.marginals, Sequence) or isinstance(self.marginals, str):
             check.count("marginals", self.marginals, least=1)
 
@@ -86,10 +84,7 @@ class Synthetic(Question):
         rho = rho_of(asked)
         least = len(by) + 1
         rounds = 16 * len(by) if self.rounds is None else self.rounds
-        if not least <= rounds <= MOST_ROUNDS:
-            raise DomainError(
-                "rounds", rounds, f"an integer from {least} to {MOST_ROUNDS:,}, or None"
-            )
+        check.count("rounds", rounds, least=least, most=MOST_ROUNDS)
         weights = workload(self._workload(by, sizes))
         change = table.bounds.change(1).l1
         start = GraphicalModel(sizes)
@@ -291,10 +286,9 @@ class SyntheticData:
             DomainError: If it is no integer from 1 to 10^8.
         """
         by, lists = self._domain
-        number = max(round(math.fsum(self.model.counts((0,)))), 1)
-        if rows is not None and not (number := check.count("rows", rows, least=1)) <= MOST_ROWS:
-            raise DomainError("rows", rows, f"an integer from 1 to {MOST_ROWS:,}")
-        drawn = self.model.sample(number)
+        if rows is None:
+            rows = max(round(math.fsum(self.model.counts((0,)))), 1)
+        drawn = self.model.sample(check.count("rows", rows, least=1, most=MOST_ROWS))
         values = [
             tuple(each[place] for place in column)
             for each, column in zip(lists, drawn, strict=True)

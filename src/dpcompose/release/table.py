@@ -267,10 +267,8 @@ class Table(UnitTable):
             DomainError: If there is no such column.
         """
         self._changing("select")
-        there = [column.name for column in self.columns]
         for name in names:
-            if name not in there:
-                raise DomainError("select", name, f"names of columns: {', '.join(there)}")
+            self.column(name, "select")
         kept = list(dict.fromkeys([*self.unit, *names]))
         if not kept:
             raise DomainError("select", 0, "one or more columns, since the table has no unit")

@@ -326,10 +326,5 @@ def _pair(name: str, value: object) -> tuple[int, int]:
         raise DomainError(
             name, value, "a pair: so many rows of this table, and so many of the other one"
         )
-    found: list[int] = []
-    for each in value:  # pyright: ignore[reportUnknownVariableType]
-        number = check.count(name, each)
-        if not 1 <= number <= MOST_ROWS:
-            raise DomainError(name, number, f"integers from 1 to {MOST_ROWS:,}")
-        found.append(number)
-    return found[0], found[1]
+    one, other = (check.count(name, each, least=1, most=MOST_ROWS) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    return one, other
