@@ -27,6 +27,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.answer import EXPLAIN
+from dpcompose.release.expression import by_name
 
 DEEPEST = 100
 """The largest number of nested nodes."""
@@ -81,53 +82,46 @@ QUANTILES = {"PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC"}
 CALLS = {"CLAMP", "BIN", "DATE_PART", "AT_MOST", "ROWS_PER_UNIT", *QUANTILES}
 """Functions that sqlglot does not know and parses as `Anonymous` nodes."""
 
-_QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
+# Classes of nodes that are refused: the clause in SQL, and what to write instead.
 _ROWS = "One row could then decide what becomes of the rows of others"
-_WRITES = "Only SELECT is read"
-_REFUSED: Mapping[str, tuple[str, str]] = {
-    "Window": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
-    "WindowSpec": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
-    "Qualify": ("QUALIFY", f"{_ROWS}. Filter with WHERE"),
-    "Select": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
-    "Subquery": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
-    "Exists": ("EXISTS", f"{_ROWS}. Join on the unit instead"),
-    "Union": (
-        "UNION",
-        "Use table.union(other) in Python, for two catalogued tables with the same unit",
-    ),
-    "SetOperation": ("a set operation", f"{_ROWS}. Filter with WHERE"),
-    "Fetch": ("FETCH", "Use ORDER BY COUNT(*) DESC LIMIT k"),
-    "Limit": ("LIMIT", "Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)"),
-    "Distinct": ("DISTINCT", "Use COUNT(DISTINCT column)"),
-    "Cube": ("CUBE", "Ask for each grouping by itself"),
-    "GroupingSets": ("GROUPING SETS", "Ask for each grouping by itself"),
-    "Hint": ("a hint", "Leave it out"),
-    "Lock": ("FOR UPDATE", _WRITES),
-    "Into": ("INTO", _WRITES),
-    "TableSample": ("TABLESAMPLE", "Noise is drawn when you ask; all rows are asked"),
-    "Lateral": ("LATERAL", f"{_ROWS}. Use columns of the table"),
-    "UDTF": ("a table function", "Use a table of the catalog"),
-    "Values": ("VALUES", "Use a table of the catalog"),
-    "Pivot": ("PIVOT", "Ask with GROUP BY; turn the answer"),
-    "MatchRecognize": ("MATCH_RECOGNIZE", f"{_ROWS}. Ask with GROUP BY"),
-    "Command": ("a command", _WRITES),
-    "DDL": ("a definition", _WRITES),
-    "DML": ("a change of the table", _WRITES),
-    "Property": ("a property", _WRITES),
-    "AggFunc": ("an aggregate that is no question", _QUESTIONS),
-    "Placeholder": ("a placeholder", "Write the value"),
-    "Parameter": ("a parameter", "Write the value"),
-    "Collate": ("COLLATE", "Text is compared letter by letter"),
-    "Rand": ("a random function", "Noise is drawn when you ask"),
-    "Randn": ("a random function", "Noise is drawn when you ask"),
-    "Uuid": ("a random function", "Noise is drawn when you ask"),
-    "Cluster": ("CLUSTER BY", "Leave it out"),
-    "Sort": ("SORT BY", "Sort the answer"),
-    "Lambda": ("a lambda", "Use the functions of docs/release.md"),
-    "Bracket": ("an index", "Use the functions of docs/release.md"),
-    "IntDiv": ("DIV", "Use FLOOR(x / y), which rounds down"),
-    "Func": ("a function that is not in the list", "Use the functions of docs/release.md"),
-}
+_REFUSED = by_name(f"""
+Window WindowSpec | OVER | {_ROWS}. Ask with GROUP BY
+Qualify | QUALIFY | {_ROWS}. Filter with WHERE
+Select Subquery | a subquery | {_ROWS}. Say it in one SELECT, or give its value as a literal
+Exists | EXISTS | {_ROWS}. Join on the unit instead
+Union | UNION | Use table.union(other) in Python, for two catalogued tables with the same unit
+SetOperation | a set operation | {_ROWS}. Filter with WHERE
+Fetch | FETCH | Use ORDER BY COUNT(*) DESC LIMIT k
+Limit | LIMIT | Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)
+Distinct | DISTINCT | Use COUNT(DISTINCT column)
+Cube | CUBE | Ask for each grouping by itself
+GroupingSets | GROUPING SETS | Ask for each grouping by itself
+Hint | a hint | Leave it out
+Lock | FOR UPDATE | Only SELECT is read
+Into | INTO | Only SELECT is read
+TableSample | TABLESAMPLE | Noise is drawn when you ask; all rows are asked
+Lateral | LATERAL | {_ROWS}. Use columns of the table
+UDTF | a table function | Use a table of the catalog
+Values | VALUES | Use a table of the catalog
+Pivot | PIVOT | Ask with GROUP BY; turn the answer
+MatchRecognize | MATCH_RECOGNIZE | {_ROWS}. Ask with GROUP BY
+Command | a command | Only SELECT is read
+DDL | a definition | Only SELECT is read
+DML | a change of the table | Only SELECT is read
+Property | a property | Only SELECT is read
+AggFunc | an aggregate that is no question
+  | Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX
+Placeholder | a placeholder | Write the value
+Parameter | a parameter | Write the value
+Collate | COLLATE | Text is compared letter by letter
+Rand Randn Uuid | a random function | Noise is drawn when you ask
+Cluster | CLUSTER BY | Leave it out
+Sort | SORT BY | Sort the answer
+Lambda | a lambda | Use the functions of docs/release.md
+Bracket | an index | Use the functions of docs/release.md
+IntDiv | DIV | Use FLOOR(x / y), which rounds down
+Func | a function that is not in the list | Use the functions of docs/release.md
+""")
 
 
 def refusal(node: Any, reason: str = "") -> UnsupportedError:
@@ -135,7 +129,7 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
     names = [each.__name__ for each in type(node).__mro__]
     clause, remedy = next(
         (_REFUSED[name] for name in names if name in _REFUSED),
-        (names[0], "Use the clauses of docs/release.md"),
+        [names[0], "Use the clauses of docs/release.md"],
     )
     named = _name(node)
     shown = clause if named.upper() in clause.upper() else f"{clause} ({named})"
