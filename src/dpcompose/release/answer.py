@@ -29,6 +29,7 @@ from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Interval, Question, Values, key_columns
 from dpcompose.release.table import Table
+from dpcompose.values import Adjacency
 
 
 class AnswerTable(Card, ABC):
@@ -333,8 +334,13 @@ def _values(document: Mapping[str, Any]) -> Values:
     return Values(document["name"], document["type"], tuple(cells))
 
 
-BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
-REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
+_BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
+_REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
+
+
+def bias_under(adjacency: Adjacency) -> str:
+    """Return what the error of a quote does not include, for a budget under this adjacency."""
+    return _BIAS + (_REPLACED if adjacency is Adjacency.REPLACE else "")
 
 
 @dataclass(frozen=True)
@@ -354,7 +360,7 @@ class Quote(Card):
     price: Mapping[str, Any]
     mechanism: Composable
     fits: bool
-    bias: str = BIAS
+    bias: str = _BIAS
     left: Mapping[str, Any] = field(default_factory=dict[str, Any])
     design: Design = field(repr=False, kw_only=True)
 

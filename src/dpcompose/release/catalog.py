@@ -49,17 +49,10 @@ from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, columns_of, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
+_BOUNDS = ("max_groups_per_unit", "max_rows_per_group")
 LONGEST = 256
 """The number of letters of a text that a worker reads, where the catalog states no other."""
-_POSSIBLE = _NEEDED | {
-    "max_groups_per_unit",
-    "max_rows_per_group",
-    "name",
-    "schema",
-    "line_breaks",
-    "ranges",
-    "longest",
-}
+_POSSIBLE = _NEEDED | {*_BOUNDS, "name", "schema", "line_breaks", "ranges", "longest"}
 
 
 @dataclass(frozen=True, init=False)
@@ -188,7 +181,7 @@ class Catalog:
         """
         found: dict[str, dict[str, Any]] = {}
         for name, own in self.tables.items():
-            groups, rows_per_group = own.get("max_groups_per_unit"), own.get("max_rows_per_group")
+            groups, rows_per_group = (own.get(each) for each in _BOUNDS)
             bounds = Bounds.stated(
                 own["max_rows_per_unit"], groups=groups, rows_per_group=rows_per_group
             )
@@ -522,12 +515,9 @@ def _definition(
     opened.close()
     for name, value in stated.items():
         if stored is not None and value is not None and value != said.get(name, {}):
-            raise DomainError(
-                "release.open",
-                f"{name}={value!r}",
-                f"{said.get(name)!r}, as it was opened before",
-                "Person, columns and bound stay as they are",
-            )
+            domain = f"{said.get(name)!r}, as it was opened before"
+            remedy = "Person, columns and bound stay as they are"
+            raise DomainError("release.open", f"{name}={value!r}", domain, remedy)
     return definition | {name: value for name, value in stated.items() if value is not None}
 
 

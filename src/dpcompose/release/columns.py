@@ -106,12 +106,8 @@ class Bounds:
         )
         l1 = full * self.rows_per_group + rest
         if not size * l1 <= LARGEST_CHANGE:
-            raise DomainError(
-                "change of one unit",
-                size * l1,
-                "at most 2^53 grid steps",
-                "Take a coarser granularity, or fewer rows of a unit",
-            )
+            remedy = "Take a coarser granularity, or fewer rows of a unit"
+            raise DomainError("change of one unit", size * l1, "at most 2^53 grid steps", remedy)
         return Change(
             largest=size * self.rows_per_group,
             coordinates=min(self.groups * bins, l1),

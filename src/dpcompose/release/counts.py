@@ -19,6 +19,7 @@ from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released, d
 from dpcompose.release.noise import Selection, noise_for, quotient_interval
 from dpcompose.release.question import (
     MOST_KEYS,
+    Headings,
     OfColumn,
     Question,
     Quotient,
@@ -213,12 +214,9 @@ class Top(Question):
             or (asked.delta and asked.currency == "epsilon")
         ):
             if self.method == "peeling":
-                raise DomainError(
-                    "method",
-                    self.method,
-                    "'counts': peeling needs public keys, and no delta beside an epsilon",
-                    "State keys= and no delta, or leave method out",
-                )
+                domain = "'counts': peeling needs public keys, and no delta beside an epsilon"
+                remedy = "State keys= and no delta, or leave method out"
+                raise DomainError("method", self.method, domain, remedy)
             return noisy
         step = self._peeling(table, public, asked)
         assert isinstance(counted.steps[0], NoiseStep)
@@ -303,7 +301,7 @@ class LeftOut(Quotient):
 
     kind: ClassVar[str] = "left out"
     written: ClassVar[bool] = False
-    headings: ClassVar[Sequence[tuple[str, str]]] = (("share", "double"), ("units", "int64"))
+    headings: ClassVar[Headings] = (("share", "double"), ("units", "int64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

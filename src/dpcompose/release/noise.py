@@ -251,7 +251,7 @@ class DiscreteGaussianNoise(Noise):
         if spend.currency == "rho":
             sigma = math.sqrt(change.l2_squared / (2 * below(spend.amount))) * (1 + 1e-13)
         else:
-            sigma = _calibrated(change, below(spend.amount), below(spend.delta))
+            sigma = _calibrated(change, spend)
         noise = cls(sigma, change)
         price = compose(noise.mechanism).zcdp()
         assert price is not None
@@ -330,10 +330,16 @@ def noise_for(change: Change, spend: Spend) -> Noise:
     return DiscreteGaussianNoise.costing(change, spend)
 
 
-def _calibrated(change: Change, epsilon: float, delta: float) -> float:
+def rho_within(spend: Spend) -> float:
+    """Return the largest rho that is within an epsilon with a delta."""
+    epsilon, delta = below(spend.amount), below(spend.delta)
+    return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+
+
+def _calibrated(change: Change, spend: Spend) -> float:
     """Return a sigma for which the mechanism is certified (epsilon, delta)-differentially private."""
-    rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
-    enough = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-9)
+    epsilon, delta = below(spend.amount), below(spend.delta)
+    enough = math.sqrt(change.l2_squared / (2 * rho_within(spend))) * (1 + 1e-9)
     # The curve of the continuous Gaussian gives a first guess; then the discrete mechanism itself
     # is checked.
     length = math.sqrt(change.l2_squared)

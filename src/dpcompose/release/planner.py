@@ -98,21 +98,13 @@ class Leaf:
         columns = [
             (f"k{at}", type, [keys[at] for keys, _, _ in rows]) for at, type in enumerate(self.keys)
         ]
-        for at, (offset, name, type) in enumerate(self.columns):
+        for position, (offset, name, type) in enumerate(self.columns):
             missing = 0 if name in ("count", "units", "distinct") else None
             questions = [grouping.questions[offset] for grouping in self.groupings]
             named = {each: _cells(answers[each], name) for each in questions} if answers else {}
             numbers = [(grouping.questions[offset], places) for _, places, grouping in rows]
-            columns.append(
-                (
-                    f"q{at}",
-                    type,
-                    [
-                        named[question][places[question]] if question in places else missing
-                        for question, places in numbers
-                    ],
-                )
-            )
+            cells = [named[each][at[each]] if each in at else missing for each, at in numbers]
+            columns.append((f"q{position}", type, cells))
         return arrow_table([*columns, (ROW, "int64", list(range(len(rows))))])
 
 

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from dpcompose import check
-from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
 from dpcompose.files import load_toml, read_toml
-from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.columns import Change, Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
-from dpcompose.release.noise import noise_for
-from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
+from dpcompose.release.noise import noise_for, rho_within
+from dpcompose.release.spend import SPEND_DOMAIN, Spend
 from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
 MOST_QUESTIONS = 100
 UNWRITTEN = {"table", "labels", "key"}
 """Arguments of a question that are not part of its document."""
+Headings = Sequence[tuple[str, str]]
+"""The names and types of columns of an answer."""
 Interval = tuple[tuple[float, ...], tuple[float, ...]]
 """The low ends and the high ends of intervals, row by row."""
 
@@ -226,9 +226,7 @@ class Question(ABC):
         if len(changes) > 1 and asked.delta and not private and asked.currency == "epsilon":
             # Several Gaussians within one (epsilon, delta) divide the budget in rho, which composes
             # without loss.
-            epsilon, delta = below(asked.amount), below(asked.delta)
-            rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing")
-            paid = Spend(Fraction(rho.value), "rho")
+            paid = Spend(Fraction(rho_within(asked)), "rho")
         makers = [partial(_noise_step, change) for change in changes]
         measures = range(first + private, first + private + len(changes))
         return self._in_parts(
@@ -296,7 +294,7 @@ class Quotient(Question):
 
     foreseen: ClassVar[bool] = False
 
-    headings: ClassVar[Sequence[tuple[str, str]]]
+    headings: ClassVar[Headings]
     """The names and types of the answer's columns besides its keys; a name may hold `{self.field}`."""
 
     @abstractmethod

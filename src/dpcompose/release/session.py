@@ -28,12 +28,11 @@ from dpcompose.ledger import Ledger, Receipt
 from dpcompose.release import counts, sampler, statistics
 from dpcompose.release.aggregate import Scans
 from dpcompose.release.answer import (
-    BIAS,
-    REPLACED,
     Answer,
     Explanation,
     Quote,
     answered,
+    bias_under,
     cheapest,
     labeled,
     stored,
@@ -46,7 +45,6 @@ from dpcompose.release.spend import Spend, exact
 from dpcompose.release.statistics import Chosen
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
-from dpcompose.values import Adjacency
 
 if TYPE_CHECKING:
     from dpcompose.release.planner import Plan, SelectedAnswer
@@ -307,7 +305,7 @@ class Session:
         mechanism, _, price = self._priced([design])
         left = self.account.left()
         fits = self.account.room(price) > 0
-        bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
+        bias = bias_under(self.account.adjacency)
         return Quote(question, price, mechanism, fits, bias, left, design=design)
 
     def sql(

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from dpcompose import check
-from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError, optional_library
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, engine_of
 from dpcompose.release.query import Engine, Query, Relation, TableName, without_warnings
@@ -259,15 +259,11 @@ def _connected(url: str) -> Engine:
     """Connect to the engine of a URL."""
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
-        raise DomainError(
-            "source",
-            f"{scheme}://...",
-            "a URL such as postgresql://..., duckdb://... or spark://...",
-        )
-    extra = _EXTRAS.get(scheme)
-    if extra is not None and find_spec(extra[0]) is None:
-        raise MissingExtraError(f"a table on {scheme}://", extra[1])
-    return _CONNECTIONS[scheme](url)
+        domain = "a URL such as postgresql://..., duckdb://... or spark://..."
+        raise DomainError("source", f"{scheme}://...", domain)
+    connect, library, extra = _CONNECTIONS[scheme]
+    optional_library(library, f"a table on {scheme}://", extra)
+    return connect(url)
 
 
 def _duckdb(url: str) -> Engine:
@@ -312,14 +308,10 @@ def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
     return data.mutate(**columns)
 
 
-_EXTRAS = {
-    "postgres": ("psycopg", "postgres"),
-    "postgresql": ("psycopg", "postgres"),
-    "spark": ("pyspark", "spark"),
+_CONNECTIONS: Mapping[str, tuple[Callable[[str], Engine], str, str]] = {
+    "duckdb": (_duckdb, "duckdb", "data"),
+    "postgres": (_postgresql, "psycopg", "postgres"),
+    "postgresql": (_postgresql, "psycopg", "postgres"),
+    "spark": (_spark, "pyspark", "spark"),
 }
-_CONNECTIONS: Mapping[str, Callable[[str], Engine]] = {
-    "duckdb": _duckdb,
-    "postgres": _postgresql,
-    "postgresql": _postgresql,
-    "spark": _spark,
-}
+"""For the scheme of a URL: what connects to its engine, the library for that, and the extra that has it."""

@@ -15,6 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release import statistics
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.counts import Count, Distinct, Histogram, Units
 from dpcompose.release.expression import case, col
@@ -34,17 +35,6 @@ from dpcompose.release.sql_syntax import (
     refusal,
     shown,
 )
-from dpcompose.release.statistics import (
-    Maximum,
-    Mean,
-    Minimum,
-    Quantile,
-    Quantiles,
-    Ratio,
-    StandardDeviation,
-    Sum,
-    Variance,
-)
 from dpcompose.release.table import Table
 
 ITSELF = "{0}"
@@ -56,12 +46,12 @@ AskedAggregate = tuple[Question, list[tuple[str, str]], str]
 
 
 SUMS: Mapping[str, Callable[..., Question]] = {
-    "Sum": Sum,
-    "Avg": Mean,
-    **dict.fromkeys(("Variance", "VariancePop"), Variance),
-    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), StandardDeviation),
+    "Sum": statistics.Sum,
+    "Avg": statistics.Mean,
+    **dict.fromkeys(("Variance", "VariancePop"), statistics.Variance),
+    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), statistics.StandardDeviation),
 }
-ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
+ENDS: Mapping[str, Callable[..., Question]] = {"Min": statistics.Minimum, "Max": statistics.Maximum}
 
 
 def quantile(node: Any) -> tuple[Any, list[Any]] | None:
@@ -217,9 +207,9 @@ class Aggregates(SelectRows):
         if kind in ENDS:
             question = ENDS[kind](column=column, **ends, **options)
         elif len(shares) == 1:
-            question = Quantile(column=column, q=shares[0], **ends, **options)
+            question = statistics.Quantile(column=column, q=shares[0], **ends, **options)
         else:
-            question = Quantiles(column=column, qs=shares, **ends, **options)
+            question = statistics.Quantiles(column=column, qs=shares, **ends, **options)
         return _itself(question)
 
     def _filtered(self, node: Any, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
@@ -247,7 +237,7 @@ class Aggregates(SelectRows):
         )
         self.texts[name] = f"if {shown(condition)}"
         self.computed[name] = case((scalar(condition, self.named), 1), else_=0)
-        return _itself(Sum(column=name, lower=0, upper=1, **options))
+        return _itself(statistics.Sum(column=name, lower=0, upper=1, **options))
 
     def _count(self, node: Any, options: Mapping[str, Any]) -> AskedAggregate:
         inner = node.this
@@ -276,7 +266,7 @@ class Aggregates(SelectRows):
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self.operand(node.this.this, "", "SUM")
         per, below = self.operand(node.expression.this, "", "SUM")
-        return Ratio(
+        return statistics.Ratio(
             column=column,
             per=per,
             **ends,

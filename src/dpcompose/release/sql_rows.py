@@ -19,15 +19,16 @@ from typing import Any, Self
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.expression import RowExpression
+from dpcompose.release.arrow import PublicSource, public
+from dpcompose.release.columns import one_of
+from dpcompose.release.expression import RowExpression, lit
 from dpcompose.release.per_person import per_person
 from dpcompose.release.sql_scalar import (
     column_name,
+    columns_of,
     conditions_of,
     conjuncts,
-    left_joined,
     literal,
-    named_table,
     scalar,
 )
 from dpcompose.release.sql_syntax import (
@@ -463,3 +464,46 @@ def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:
     if not found or not all(type(each) is int for each in found):
         raise DomainError(f"sql: {name}", shown(node), "whole numbers")
     return found[0] if len(found) == 1 else found
+
+
+def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the alias of a table in FROM or JOIN, and the table."""
+    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
+        raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
+    one_of("sql: FROM", node.name, tables)
+    table = tables[node.name]
+    return node.alias or node.name, table.opened() if isinstance(table, PublicSource) else table
+
+
+def left_joined(
+    root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str
+) -> Any:
+    """Return the right side of a LEFT JOIN, with a marker column if the SELECT tests for unmatched
+    rows.
+
+    The joined rows have the left side's key. So a test of the right side's key for NULL is replaced
+    by a test of the marker, which every row of the right side has. Elsewhere the right side's key
+    is refused.
+    """
+    own, asked = {id(node) for node in join.walk()}, False
+    while marker in columns_of(other):
+        marker += "_"
+    for node in list(root.walk()):
+        if kind_of(node) != "Column" or id(node) in own or node.name not in keys:
+            continue
+        parent = node.parent
+        if node.table == alias and kind_of(parent) == "Is" and kind_of(parent.expression) == "Null":
+            node.this.set("this", marker)
+            node.set("table", None)
+            asked = True
+        elif node.table == alias or not (node.table or join.args.get("using")):
+            reason = f"the key of {alias} is NULL where a row of the left side meets none"
+            remedy = f"Write {alias}.{node.name} IS NULL, or {node.name} of the left side with its table before it"
+            raise UnsupportedError(f"sql: {shown(node)} after LEFT JOIN {alias}", reason, remedy)
+    if not asked or isinstance(other, Table):
+        return other.mutate(**{marker: lit(True)}) if asked else other
+    import pyarrow as pa
+
+    return public(
+        other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_()))
+    )

@@ -37,29 +37,24 @@ CHAINS = ("And", "Or")
 _ALLOWED = """
 expressions from_ joins where group having order limit offset distinct with_: Select
 this expression distinct order limit offset with_: Union
-expressions: With Rollup
-this alias: CTE Subquery
+expressions: With Rollup Order Distinct Array
+this alias: CTE Subquery Table Alias
 this: Having Exists CountIf ApproxDistinct Sqrt Ln Exp Ceil DataTypeParam Pi
-this expression: Filter ILike Pow Nullif SafeDivide Corr CovarPop
-expression: Offset
-this expressions: Greatest Least
+this expression: Filter ILike Pow Nullif SafeDivide Corr CovarPop WithinGroup
+expression: Limit Offset
+this expressions: Greatest Least Anonymous Coalesce
 this decimals: Round
 this: From TableAlias Where Star Paren Boolean Null Var
-this alias: Table Alias
 this side kind using on: Join
 expressions all: Group
-expressions: Order Distinct Array
 this desc nulls_first: Ordered
-expression: Limit
 this quoted: Identifier
 this table: Column
 this is_string: Literal
 this big_int: Count
 this: Sum Avg Variance VariancePop Stddev StddevPop StddevSamp Median Min Max PercentileCont PercentileDisc
 this quantile: Quantile
-this expression: WithinGroup
 this expressions query: In
-this expressions: Anonymous Coalesce
 this expression: Left Right Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
 this expression negate: Like
 this expression typed safe: Div
@@ -443,11 +438,11 @@ def options_of(text: str, table: Any, root: Any) -> Mapping[str, Any] | None:
             clause, "only epsilon, delta and privacy_unit_column mean the same", "Leave others out"
         )
     if any(kind_of(each) == "Avg" for each in root.walk()):
-        raise UnsupportedError(
+        what, reason = (
             "sql: AVG in DIFFERENTIAL_PRIVACY",
             "it is a mean of the persons' means there",
-            "SELECT AVG(x) without the clause",
         )
+        raise UnsupportedError(what, reason, "SELECT AVG(x) without the clause")
     return stated
 
 

@@ -23,6 +23,7 @@ from dpcompose.release.design import Design, RankStep, Released, ReleaseStep, Se
 from dpcompose.release.noise import Noise, Selection, quotient_interval
 from dpcompose.release.question import (
     Clamped,
+    Headings,
     Interval,
     OfColumn,
     Quotient,
@@ -76,7 +77,7 @@ class Mean(Clamped, Quotient):
     """
 
     kind: ClassVar[str] = "mean"
-    headings: ClassVar[Sequence[tuple[str, str]]] = (("mean", "double"), ("count", "int64"))
+    headings: ClassVar[Headings] = (("mean", "double"), ("count", "int64"))
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         grid = self._grid(table)
@@ -139,7 +140,7 @@ class Variance(Clamped, Quotient):
 
     kind: ClassVar[str] = "variance"
     steps: ClassVar[int] = SQUARED_STEPS
-    headings: ClassVar[Sequence[tuple[str, str]]] = (
+    headings: ClassVar[Headings] = (
         ("{self.heading}", "double"),
         ("mean", "double"),
         ("count", "int64"),
@@ -252,10 +253,7 @@ class Ratio(OfColumn, Quotient):
     per_granularity: Any = None
 
     kind: ClassVar[str] = "ratio"
-    headings: ClassVar[Sequence[tuple[str, str]]] = (
-        ("ratio", "double"),
-        ("sum of {self.per}", "double"),
-    )
+    headings: ClassVar[Headings] = (("ratio", "double"), ("sum of {self.per}", "double"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from dpcompose import check
-from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
-from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregate import Groups
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import (
@@ -33,6 +31,7 @@ from dpcompose.release.answer import Answer
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, Released, digest
+from dpcompose.release.noise import rho_within
 from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
 from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table
@@ -351,8 +350,7 @@ def rho_of(spend: Spend) -> float:
             domain,
             "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}",
         )
-    epsilon, delta = below(spend.amount), below(spend.delta)
-    return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+    return rho_within(spend)
 
 
 def _places(by: Sequence[str], name: str, columns: Any) -> Columns:

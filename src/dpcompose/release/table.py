@@ -469,12 +469,11 @@ class Table(UnitTable):
         data = self.data.mutate(**same).join(there, pairs, more, take=own, how=how)
         one = self.bounds
         if not (self.unit or one.rows * most <= MOST_ROWS):
-            raise DomainError(
-                "join",
-                one.rows * most,
-                f"at most {MOST_ROWS:,} joined rows for one unit (its rows times the rows of a key)",
-                "Bound the rows of a unit lower, or take a smaller `at_most`",
+            domain = (
+                f"at most {MOST_ROWS:,} joined rows for one unit, its rows times those of a key"
             )
+            remedy = "Bound the rows of a unit lower, or take a smaller `at_most`"
+            raise DomainError("join", one.rows * most, domain, remedy)
         bounds = (
             _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
             if most > 1
