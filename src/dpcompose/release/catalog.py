@@ -22,7 +22,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -55,7 +55,6 @@ LONGEST = 256
 _POSSIBLE = _NEEDED | {*_BOUNDS, "name", "schema", "line_breaks", "ranges", "longest"}
 
 
-@dataclass(frozen=True, init=False)
 class Catalog:
     """The tables that the keeper of a scope defined.
 
@@ -68,34 +67,20 @@ class Catalog:
         DomainError: If it was opened without a catalog.
     """
 
-    ledger: Ledger
-    scope: str
-    version: str
-    tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    public: Mapping[str, PublicSource] = field(repr=False)
-
     def __init__(self, ledger: Ledger, scope: str) -> None:
-        said = _note_of(ledger, scope).get("catalog")
-        if said is None:
-            raise DomainError(
-                "scope",
-                scope,
-                "a scope that was opened with a catalog",
-                "Use release.Catalog.define",
-            )
+        catalog = _note_of(ledger, scope).get("catalog")
+        if catalog is None:
+            domain = "a scope that was opened with a catalog"
+            raise DomainError("scope", scope, domain, "Use release.Catalog.define")
+        self.ledger, self.scope = ledger, scope
         try:
-            found = {
-                "version": str(said["version"]),
-                "tables": {str(name): said["tables"][name] for name in said["tables"]},
-                "public": {
-                    name: PublicSource(name, **said["public"][name])
-                    for name in said.get("public", {})
-                },
+            self.version = str(catalog["version"])
+            self.tables: Mapping[str, Mapping[str, Any]] = dict(catalog["tables"])
+            self.public = {
+                name: PublicSource(name, **own) for name, own in catalog.get("public", {}).items()
             }
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise ReleaseError(f"{scope}: its catalog cannot be read. Open another scope") from None
-        for name, value in ({"ledger": ledger, "scope": scope} | found).items():
-            object.__setattr__(self, name, value)
 
     @classmethod
     def define(
@@ -165,10 +150,7 @@ class Catalog:
         for name, path in listed.items():
             label = check.line("public", name)
             file = _location(path, f"public[{label!r}]")
-            described[label] = {
-                "source": file,
-                "digest": public_table(file).digest,
-            }
+            described[label] = {"source": file, "digest": public_table(file).digest}
         catalog = {"version": secrets.token_hex(16), "tables": said, "public": described}
         note = {"catalog": catalog, "trust_view": list(trust_view)}
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)

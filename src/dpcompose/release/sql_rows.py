@@ -40,6 +40,7 @@ from dpcompose.release.sql_syntax import (
     built,
     called,
     ends_of,
+    expressions_of,
     is_count_of_rows,
     kind_of,
     number,
@@ -287,29 +288,24 @@ class SelectRows:
         items = aliases_of(self.root)
         group, found = self.root.args.get("group"), dict[str, Any]()
         there = {column.name for column in self.table.columns}
-        nodes = list[Any]() if group is None else list(group.expressions)
-        plain = [
-            each
-            for each in self.root.expressions
-            if not aggregates_in(bare(each)) and kind_of(bare(each)) != "Literal"
-        ]
-        distinct = self.root.args.get("distinct") is not None and len(plain) == len(
-            self.root.expressions
-        )
+        nodes, selected = expressions_of(self.root, "group"), self.root.expressions
+        plain = [bare(each) for each in selected]
+        plain = [each for each in plain if not aggregates_in(each) and kind_of(each) != "Literal"]
+        distinct = self.root.args.get("distinct") is not None and len(plain) == len(selected)
         if (group is not None and group.args.get("all")) or (group is None and distinct):
-            nodes = [each.this.copy() if kind_of(each) == "Alias" else each for each in plain]
+            nodes = [each.copy() for each in plain]
             if distinct:
                 self.root.set("distinct", None)
-        rolled: list[tuple[str, bool]] = []
+        fixed, rolled = list[str](), list[str]()
         for each in nodes:
-            inside = kind_of(each) == "Rollup"
-            for node in each.expressions if inside else [each]:
-                name, found_node = self._one_group(node, items, there)
-                found[name] = found_node
-                rolled.append((name, inside))
-        fixed = [name for name, inside in rolled if not inside]
-        free = [name for name, inside in rolled if inside]
-        self.sets = [[*fixed, *free[:size]] for size in range(len(free), -1, -1)]
+            names, inside = (
+                (rolled, each.expressions) if kind_of(each) == "Rollup" else (fixed, [each])
+            )
+            for node in inside:
+                name, grouped = self._one_group(node, items, there)
+                found[name] = grouped
+                names.append(name)
+        self.sets = [[*fixed, *rolled[:size]] for size in range(len(rolled), -1, -1)]
         return found
 
     def _one_group(

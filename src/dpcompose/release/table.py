@@ -72,36 +72,30 @@ class Table(UnitTable):
         return self.opened or (self,)
 
     def changed(
-        self, data: Query, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
-        roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, ...]] | None = None,
-        unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
-    ) -> Self:  # fmt: skip
-        """Return the table made by a transformation: other rows of the same units."""
-        known = self.ranges if ranges is None else ranges
-        same = self.copies if copies is None else copies
-        # Tables with the same description compare as equal, but tables opened separately are
-        # different.
-        there = [(each, each.source) for each in self.roots]
-        columns = columns_of(data)
+        self, data: Query, step: str, *, roots: Sequence[UnitTable] = (), **others: Any
+    ) -> Self:
+        """Return the table made by a transformation: other rows of the same units. `others` are
+        fields that it has anew.
+        """
         if not len(data.words) <= MOST_LETTERS:
             what, reason = (
                 f"so many expressions on {self.name!r}",
                 "engines would take long to read them",
             )
             raise UnsupportedError(what, reason, "Use fewer functions")
-        return replace(
-            self,
-            unit=self.unit if unit is None else unit,
-            data=data,
-            columns=columns,
-            ranges={each.name: known[each.name] for each in columns if each.name in known},
-            copies={each.name: same[each.name] for each in columns if each.name in same},
-            steps=(*self.steps, step),
-            weights=self.weights if weights is None else weights,
-            bounds=self.bounds if bounds is None else bounds,
-            joined=self.joined or bounds is not None,
-            opened=(*self.roots, *(each for each in roots if (each, each.source) not in there)),
+        # Tables with the same description compare as equal, but tables opened separately are
+        # different.
+        opened = {(each, each.source): each for each in (*self.roots, *roots)}
+        result = replace(
+            self, data=data, columns=columns_of(data), steps=(*self.steps, step),
+            joined=self.joined or "bounds" in others, opened=tuple(opened.values()), **others,
+        )  # fmt: skip
+        names = {each.name for each in result.columns}
+        ranges, copies = (
+            {name: each for name, each in of.items() if name in names}
+            for of in (result.ranges, result.copies)
         )
+        return replace(result, ranges=ranges, copies=copies)
 
     @property
     def catalog(self) -> str:
@@ -168,10 +162,9 @@ class Table(UnitTable):
         engine, now = self.engine, None
         with without_warnings(), engine.turn:
             # The connection may have been lost since the last question.
-            for connect in (None, engine.reconnect):
+            for _ in range(2):
                 try:
-                    if connect is not None:
-                        connect()
+                    engine.reconnect()
                     engine.require()
                     now = engine.relation(self.base)
                     break
@@ -474,11 +467,7 @@ class Table(UnitTable):
             )
             remedy = "Bound the rows of a unit lower, or take a smaller `at_most`"
             raise DomainError("join", one.rows * most, domain, remedy)
-        bounds = (
-            _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
-            if most > 1
-            else one
-        )
+        bounds = _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
         return self.changed(
             data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds
         )
