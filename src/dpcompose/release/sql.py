@@ -219,7 +219,7 @@ class _Statement:
         if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
             return None
         reader = self._reader(node)
-        grouped = reader.grouped().values()
+        grouped = reader.groups.values()
         if grouped or any(aggregates_in(bare(each)) for each in node.expressions):
             columns = [each.name if kind_of(each) == "Column" else "" for each in grouped]
             per_person = grouped and sorted(columns) == sorted(reader.table.unit)
@@ -250,6 +250,7 @@ class _Statement:
         reader = Aggregates.of(node, self.base, known)
         for each in conditions_of(node):
             self._semi_joined(reader, each)
+        reader.read_groups()
         return reader
 
     def _semi_joined(self, reader: Aggregates, node: Any) -> None:
@@ -307,107 +308,68 @@ class _Statement:
         return Top(number=most, by=question.by, keys=question.keys, table=question.table)
 
     def _leaf(self, node: Any, top: bool) -> Any:
-        """Add a private SELECT with aggregates as a leaf with its questions; return the SELECT over
-        their answers that replaces it.
+        """Add a private SELECT with aggregates as a leaf with its questions, in every grouping;
+        return the SELECT over their answers that replaces it.
         """
         reader = self._reader(node)
-        grouped = reader.grouped()
+        groups, names = reader.groups, list(reader.groups)
         items = [bare(each) for each in node.expressions]
-        found = _aggregates_of(node, items, grouped)
+        aggregates = _aggregates_of(node, items, groups)
         node.set("group", None)
-        wanted = [*(shown(each) for each in grouped.values()), *found]
+        wanted = [*map(shown, groups.values()), *aggregates]
         simple = top and [shown(each) for each in items] == wanted
         frequent = simple and self._top(node, Count(by="x")) is not None
         first, name = len(self.questions), f"dpcompose_leaf{len(self.leaves)}"
-        keys, made = self._released(reader, grouped, found, name, frequent=frequent)
-        question = self.questions[-1]
+        columns: list[tuple[int, str, str]] = []
+        groupings: list[Grouping] = []
+        types, shapes = dict[str, str](), dict[str, Any]()
+        for chosen in reader.sets:
+            asked, of_keys = reader.questions_of(chosen, aggregates, self.keys, frequent=frequent)
+            types |= of_keys
+            places = tuple(range(len(self.questions), len(self.questions) + len(asked)))
+            self.questions += [question for question, _, _ in asked]
+            groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
+            if len(groupings) > 1:
+                continue
+            for offset, (text, (_, answered, shape)) in enumerate(
+                zip(aggregates, asked, strict=True)
+            ):
+                own = [f"q{len(columns) + place}" for place in range(len(answered))]
+                shapes[text] = parse_one(shape.format(*own))
+                columns += [(offset, each, kind) for each, kind in answered]
+        key_types = tuple(types[each] for each in names)
+        self.leaves.append(Leaf(name, key_types, tuple(columns), tuple(groupings)))
         if simple and len(self.questions) == first + 1:
-            self._keep_plain(reader, node, grouped, question, frequent=frequent)
-        listed = {
-            shown(each): _key(at, keys[name]) for at, (name, each) in enumerate(grouped.items())
-        }
-        named = {
-            text: each.heading for text, each in zip(found, self.questions[first:], strict=False)
-        }
-        named |= {shown(each): name for name, each in grouped.items()}
-        self._rewrite(node, name, listed, made, named)
+            self._keep_plain(reader, self.questions[-1], frequent=frequent)
+        asked = zip(aggregates, self.questions[first:], strict=False)
+        headings = {text: each.heading for text, each in asked}
+        headings |= {shown(each): own for own, each in groups.items()}
+        keys = {shown(each): _key(at, types[own]) for at, (own, each) in enumerate(groups.items())}
+        self._rewrite(node, name, keys | shapes, headings)
         return node
 
-    def _released(
-        self,
-        reader: Aggregates,
-        grouped: Mapping[str, Any],
-        aggregates: Mapping[str, Any],
-        name: str,
-        *,
-        frequent: bool,
-    ) -> tuple[dict[str, str], dict[str, Any]]:
-        """Add the aggregates' questions in every grouping; return the types of the keys, and each
-        aggregate as an expression over the leaf.
-        """
-        columns: list[tuple[int, str, str]] = []
-        shapes: dict[str, Any] = {}
-        groupings: list[Grouping] = []
-        keys, names = dict[str, str](), list(grouped)
-        for chosen in reader.sets:
-            nodes = {each: grouped[each] for each in chosen}
-            asked, types = reader.questions_of(nodes, aggregates, self.keys, frequent=frequent)
-            keys |= types
-            at = len(self.questions)
-            self.questions += [question for question, _, _ in asked]
-            places = tuple(range(at, len(self.questions)))
-            groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
-            if not columns:
-                for offset, (text, (_, answered, shape)) in enumerate(
-                    zip(aggregates, asked, strict=True)
-                ):
-                    own = [f"q{len(columns) + place}" for place in range(len(answered))]
-                    shapes[text] = parse_one(shape.format(*own))
-                    columns += [(offset, each, kind) for each, kind in answered]
-        of_keys = tuple(keys[each] for each in names)
-        self.leaves.append(Leaf(name, of_keys, tuple(columns), tuple(groupings)))
-        return keys, shapes
-
-    def _keep_plain(
-        self,
-        reader: Aggregates,
-        node: Any,
-        grouped: Mapping[str, Any],
-        question: Question,
-        *,
-        frequent: bool,
-    ) -> None:
+    def _keep_plain(self, reader: Aggregates, question: Question, *, frequent: bool) -> None:
         """Use the answer itself, without SQL over it, if it already has the requested shape."""
-        chosen = ("having", "order", "limit", "offset", "distinct")
-        best = self._top(node, question) if frequent else None
+        node, parts = reader.root, ("having", "order", "limit", "offset", "distinct")
         known = question.keys is not None or "string" not in self.leaves[-1].keys
         shaped = question.kind in _ONE_TABLE or (question.kind in _PLAIN and known)
-        named = all(
-            kind_of(each) in ("Alias", "Column") or called(each, "BIN")
-            for each in node.expressions[: len(grouped)]
-        )
-        if named and (
-            best is not None or (shaped and not any(node.args.get(each) for each in chosen))
-        ):
-            question = question if best is None else best
-            labels = reader.labels(node, grouped, question)
-            self.questions[-1], self.plain = replace(question, labels=labels), True
+        whole = shaped and not any(node.args.get(each) for each in parts)
+        keys = node.expressions[: len(reader.groups)]
+        named = all(kind_of(each) in ("Alias", "Column") or called(each, "BIN") for each in keys)
+        best = self._top(node, question) if frequent else question if whole else None
+        if named and best is not None:
+            labels = reader.labels(best)
+            self.questions[-1], self.plain = replace(best, labels=labels), True
 
     def _rewrite(
-        self,
-        node: Any,
-        leaf: str,
-        keys: Mapping[str, Any],
-        shapes: Mapping[str, Any],
-        named: Mapping[str, str],
+        self, node: Any, leaf: str, parts: Mapping[str, Any], headings: Mapping[str, str]
     ) -> None:
         """Turn the SELECT into one over the columns of its leaf, with the names of the answer."""
         taken: dict[str, int] = {}
         selected: list[Any] = []
-        parts = {**keys, **shapes}
         for item in node.expressions:
             text = shown(bare(item))
-            name = item.alias if kind_of(item) == "Alias" else named.get(text, text.lower()[:60])
+            name = item.alias if kind_of(item) == "Alias" else headings.get(text, text.lower()[:60])
             if item.alias and name in taken:
                 raise DomainError("sql: AS", name, "a name that no other column of the answer has")
             taken[name] = taken.get(name, 0) + 1
@@ -419,11 +381,11 @@ class _Statement:
             for quoted in (False, True)
         }
         for each in expressions_of(node, "order"):
-            each.set("this", substituted(each.this, names | parts, "ORDER BY"))
+            each.set("this", substituted(each.this, names | dict(parts), "ORDER BY"))
             each.set("nulls_first", False)
         having = node.args.get("having")
         if having is not None:
-            having = exp.Where(this=substituted(having.this, names | parts, "HAVING"))
+            having = exp.Where(this=substituted(having.this, names | dict(parts), "HAVING"))
         new = {"expressions": selected, "from_": exp.From(this=exp.to_table(leaf)), "where": having}
         for part, value in (new | {"having": None, "joins": None}).items():
             node.set(part, value)

@@ -78,7 +78,7 @@ class Aggregates(SelectRows):
 
     def questions_of(
         self,
-        grouped: Mapping[str, Any],
+        chosen: Sequence[str],
         aggregates: Mapping[str, Any],
         keys: Sequence[Any] | None,
         *,
@@ -89,12 +89,12 @@ class Aggregates(SelectRows):
 
         A question for the most frequent groups leaves out rows without a value.
         """
-        bins = [name for name, node in grouped.items() if called(node, "BIN")]
+        bins = [name for name in chosen if called(self.groups[name], "BIN")]
         if len(bins) > 1:
             raise UnsupportedError(
                 "sql: BIN", "only one column can be binned", "Use CASE for a second one"
             )
-        keyed = {name: node for name, node in grouped.items() if name not in bins}
+        keyed = {name: self.groups[name] for name in chosen if name not in bins}
         conditions, listed = self.split(self.conditions, keyed, keys)
         if not self.filtered:
             self.keep(conditions)
@@ -109,7 +109,7 @@ class Aggregates(SelectRows):
         if listed is not None:
             options["keys"] = listed
         questions = [
-            self._histogram(grouped[bins[0]], node, options)
+            self._histogram(self.groups[bins[0]], node, options)
             if bins
             else self._question(node, options)
             for node in aggregates.values()
@@ -131,20 +131,20 @@ class Aggregates(SelectRows):
             for each, columns, shape in questions
         ], types | dict.fromkeys(bins, "double")
 
-    def labels(self, node: Any, grouped: Mapping[str, Any], question: Question) -> dict[str, str]:
+    def labels(self, question: Question) -> dict[str, str]:
         """Return the names of a plain answer's columns: the aliases of the keys and of the
         aggregate.
 
         Raises:
             DomainError: If two of them are the same.
         """
-        aliases = {shown(each): name for name, each in aliases_of(node).items()}
+        aliases = {shown(each): name for name, each in aliases_of(self.root).items()}
         by = [question.by] if isinstance(question.by, str) else list(question.by)
-        keyed = [each for each in grouped.values() if not called(each, "BIN")]
+        keyed = [each for each in self.groups.values() if not called(each, "BIN")]
         names = {
             column: aliases.get(shown(each), column) for each, column in zip(keyed, by, strict=True)
         }
-        alias, own = node.expressions[-1].alias, question.heading
+        alias, own = self.root.expressions[-1].alias, question.heading
         if alias:
             names[f"{own}_" if own in names else own] = alias
         if len({*names.values()}) < len(names):

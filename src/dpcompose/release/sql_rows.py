@@ -70,6 +70,7 @@ class SelectRows:
     named: Mapping[str, Table]
     computed: dict[str, RowExpression] = field(default_factory=dict[str, RowExpression])
     texts: dict[str, str] = field(default_factory=dict[str, str])
+    groups: dict[str, Any] = field(default_factory=dict[str, Any])
     sets: list[list[str]] = field(default_factory=list[list[str]])
     taken: list[Any] = field(default_factory=list[Any])
     filtered: bool = False
@@ -216,10 +217,7 @@ class SelectRows:
         return table.mutate(**self.computed) if self.computed else table
 
     def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
-        side, kind = (
-            str(join.args.get("side") or "").lower(),
-            str(join.args.get("kind") or "").lower(),
-        )
+        side, kind = (str(join.args.get(each) or "").lower() for each in ("side", "kind"))
         alias, other = named_table(join.this, tables)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
@@ -231,62 +229,43 @@ class SelectRows:
                 raise DomainError(f"sql: {bound}", shown(each), "at most one in a join")
             else:
                 bounds[JOIN_BOUNDS[bound]] = _numbers(each, bound)
-        if (
-            side not in ("", "left")
-            or kind not in ("", "inner", "outer")
-            or not pairs
-            or alias in self.named
-        ):
+        known = side in ("", "left") and kind in ("", "inner", "outer")
+        if not (known and pairs) or alias in self.named:
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
-            reason = (
-                "rows of the joined table alone belong to nobody"
-                if pairs
-                else "rows are joined on equal keys"
+            alone, unmatched = (
+                "rows of the joined table alone belong to nobody",
+                "rows are joined on equal keys",
             )
-            raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
-        if any(own != theirs for own, theirs in pairs):
-            raise UnsupportedError(
-                "sql: ON", "keys need the same name", "Rename the column, and use USING"
-            )
-        on = [own for own, _ in pairs]
-        if (
-            isinstance(other, Table)
-            and set(on) != set(self.table.unit)
-            and not isinstance(bounds.get("at_most"), tuple)
-        ):
-            reason, remedy = (
-                "rows of private tables on another key are bounded",
-                "ON a.key = b.key AND AT_MOST(a, b)",
-            )
-            raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
+            remedy = "JOIN or LEFT JOIN ... USING (column)"
+            raise UnsupportedError(f"sql: {what}", alone if pairs else unmatched, remedy)
+        keys = [own for own, theirs in pairs if own == theirs]
+        if len(keys) < len(pairs):
+            remedy = "Rename the column, and use USING"
+            raise UnsupportedError("sql: ON", "keys need the same name", remedy)
+        of_unit = not isinstance(other, Table) or set(keys) == set(self.table.unit)
+        if not (of_unit or isinstance(bounds.get("at_most"), tuple)):
+            reason = "rows of private tables on another key are bounded"
+            remedy = "ON a.key = b.key AND AT_MOST(a, b)"
+            raise UnsupportedError(f"sql: JOIN USING ({', '.join(keys)})", reason, remedy)
         rows = other
         if side == "left":
-            rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
-        self.table = self.table.join(
-            rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds
-        )
+            rows = left_joined(self.root, join, alias, keys, other, f"_joined_{len(self.named)}")
+        self.table = self.table.join(rows, on=keys, how=side or "inner", **bounds)
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
         """Return the columns of a condition `left.a = right.b`."""
-        sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
-        if len(sides) == 2 and all(
-            type(each).__name__ == "Column" and each.table for each in sides
-        ):
-            theirs = [each for each in sides if each.table == alias]
-            own = [each for each in sides if each.table in self.named]
-            if len(theirs) == len(own) == 1:
-                return own[0].name, theirs[0].name
-        raise UnsupportedError(
-            f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column"
-        )
+        sides = [node.this, node.expression] if kind_of(node) == "EQ" else []
+        tables = [each.table for each in sides if kind_of(each) == "Column"]
+        if len(tables) != 2 or alias not in tables or not {*tables} & {*self.named}:
+            reason, remedy = "rows are joined on equal keys", "ON a.column = b.column"
+            raise UnsupportedError(f"sql: ON {shown(node)}", reason, remedy)
+        return sides[0].name, sides[1].name
 
-    def grouped(self) -> dict[str, Any]:
-        """Return the columns of GROUP BY by name, as syntax nodes; `self.sets` lists the grouping
-        sets of a ROLLUP.
-        """
+    def read_groups(self) -> None:
+        """Read the columns of GROUP BY as syntax nodes by name, and the grouping sets of a ROLLUP."""
         items = aliases_of(self.root)
-        group, found = self.root.args.get("group"), dict[str, Any]()
+        group = self.root.args.get("group")
         there = {column.name for column in self.table.columns}
         nodes, selected = expressions_of(self.root, "group"), self.root.expressions
         plain = [bare(each) for each in selected]
@@ -302,11 +281,10 @@ class SelectRows:
                 (rolled, each.expressions) if kind_of(each) == "Rollup" else (fixed, [each])
             )
             for node in inside:
-                name, grouped = self._one_group(node, items, there)
-                found[name] = grouped
+                name, group_node = self._one_group(node, items, there)
+                self.groups[name] = group_node
                 names.append(name)
         self.sets = [[*fixed, *rolled[:size]] for size in range(len(rolled), -1, -1)]
-        return found
 
     def _one_group(
         self, each: Any, items: Mapping[str, Any], present: Collection[str]
