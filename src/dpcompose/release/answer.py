@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -452,15 +453,13 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
         found = question.errors(question.bought(spend).design(table), failure, ())
         return cast("float", found)
 
-    low, high = 0, 900 * DECADES
+    high = 900 * DECADES
     while _amount(high) > _LARGEST[currency]:
         high -= 900
     if not error(high) <= most:
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if error(middle) <= most else (middle + 1, high)
-    return {currency: _amount(low)} | given
+    least = bisect_left(range(high), True, key=lambda index: error(index) <= most)
+    return {currency: _amount(least)} | given
 
 
 def _amount(index: int) -> Fraction:

@@ -5,6 +5,7 @@ constants.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -207,7 +208,7 @@ def _advanced(scale: float, epsilon: float, delta: float) -> int:
     def fits(times: int) -> bool:
         return printed_advanced([(each, times)], slack=delta).epsilon <= epsilon
 
-    return _most(fits)
+    return bisect_left(range(1, 2**50), True, key=lambda times: not fits(times))
 
 
 def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
@@ -219,23 +220,6 @@ def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
     except UnreachableError:
         return 0
     return int(found.value)
-
-
-def _most(fits: Callable[[int], bool]) -> int:
-    """Return the largest number for which `fits` is true; 0 if 1 does not fit."""
-    if not fits(1):
-        return 0
-    low, high = 1, 2
-    while high < MOST_QUERIES and fits(high):
-        low, high = high, 2 * high
-    return int(
-        largest(
-            lambda each: fits(int(each)),
-            low=low,
-            high=high,
-            middle=lambda one, two: (one + two) // 2,
-        )
-    )
 
 
 def _row(
