@@ -19,7 +19,7 @@ from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.pictured import Card
 from dpcompose.release import col
-from dpcompose.release.per_person import per_person
+from dpcompose.release.aggregate import per_person
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.release.query import run
 from tests.release import statements, world

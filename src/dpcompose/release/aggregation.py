@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from dpcompose.errors import DomainError
 from dpcompose.release.columns import Key
+from dpcompose.release.noise import exact
 from dpcompose.release.query import Engine, Value, case
-from dpcompose.release.spend import exact
 
 MOST_STEPS = 2**40
 STEPS = 2**20

@@ -42,8 +42,7 @@ from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, optional_library
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.columns import Change
-from dpcompose.release.noise import DiscreteGaussianNoise, Selection
-from dpcompose.release.spend import Spend
+from dpcompose.release.noise import DiscreteGaussianNoise, Selection, Spend
 
 Columns = tuple[int, ...]
 """Increasing positions of some columns of a table."""

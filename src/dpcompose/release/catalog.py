@@ -42,10 +42,10 @@ from dpcompose.release.arrow import PublicSource, PublicTables, public as public
 from dpcompose.release.bounding import Binding
 from dpcompose.release.columns import Bounds, TableColumn, one_of
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.noise import exact
 from dpcompose.release.query import KIND_TYPES, KINDS, Query
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
-from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, columns_of, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}

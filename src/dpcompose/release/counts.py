@@ -16,7 +16,7 @@ from dpcompose.errors import DomainError
 from dpcompose.release.aggregation import MOST_BINS, Aggregation, Edges, RowNumbers
 from dpcompose.release.columns import Key, one_of
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released, digest
-from dpcompose.release.noise import Selection, noise_for, quotient_interval
+from dpcompose.release.noise import Selection, Spend, noise_for, quotient_interval
 from dpcompose.release.question import (
     MOST_KEYS,
     Headings,
@@ -26,7 +26,6 @@ from dpcompose.release.question import (
     Values,
     of_numbers,
 )
-from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 
 

@@ -18,8 +18,7 @@ from dpcompose.mechanisms import BlackBox, Concentrated
 from dpcompose.release.aggregate import Groups, Numbers
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.columns import Change, Key, sorting
-from dpcompose.release.noise import Noise, Selection, noise_for
-from dpcompose.release.spend import Spend, below
+from dpcompose.release.noise import Noise, Selection, Spend, below, noise_for
 from dpcompose.release.table import Table
 
 

@@ -18,8 +18,7 @@ from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Te
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.columns import Change, Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
-from dpcompose.release.noise import noise_for, rho_within
-from dpcompose.release.spend import SPEND_DOMAIN, Spend
+from dpcompose.release.noise import SPEND_DOMAIN, Spend, noise_for, rho_within
 from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000

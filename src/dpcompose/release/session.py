@@ -40,8 +40,8 @@ from dpcompose.release.answer import (
 from dpcompose.release.answers import Shelf, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
 from dpcompose.release.design import Design
+from dpcompose.release.noise import Spend, exact
 from dpcompose.release.question import Question, questions as read_questions, questions_of
-from dpcompose.release.spend import Spend, exact
 from dpcompose.release.statistics import Chosen
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table

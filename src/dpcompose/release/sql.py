@@ -14,9 +14,9 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.aggregate import per_person
 from dpcompose.release.counts import Count, Top
 from dpcompose.release.expression import col
-from dpcompose.release.per_person import per_person
 from dpcompose.release.planner import ROW, Grouping, Leaf, Plan
 from dpcompose.release.question import Question
 from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates

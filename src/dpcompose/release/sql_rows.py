@@ -19,10 +19,10 @@ from typing import Any, Self
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.aggregate import per_person
 from dpcompose.release.arrow import PublicSource, public
 from dpcompose.release.columns import one_of
 from dpcompose.release.expression import RowExpression, lit
-from dpcompose.release.per_person import per_person
 from dpcompose.release.sql_scalar import (
     column_name,
     columns_of,

@@ -20,7 +20,7 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregation import Aggregation, FixedPointGrid, GridPoints, Term
 from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, RankStep, Released, ReleaseStep, SelectionStep
-from dpcompose.release.noise import Noise, Selection, quotient_interval
+from dpcompose.release.noise import Noise, Selection, Spend, exact, quotient_interval
 from dpcompose.release.question import (
     Clamped,
     Headings,
@@ -32,7 +32,6 @@ from dpcompose.release.question import (
     on_grid,
     spec,
 )
-from dpcompose.release.spend import Spend, exact
 from dpcompose.release.table import Table
 
 

@@ -31,9 +31,8 @@ from dpcompose.release.answer import Answer
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, Released, digest
-from dpcompose.release.noise import rho_within
+from dpcompose.release.noise import Spend, below, rho_within
 from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
-from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table
 
 MOST_COLUMNS, MOST_PARTS, MOST_ROUNDS, MOST_ROWS = 50, 200_000, 10_000, 10**8
