@@ -517,17 +517,19 @@ class Explanation(Card):
     @property
     def rows(self) -> list[dict[str, str]]:
         """One mapping for each question: question, table, unit, stability, noise, price."""
-        return [
-            {
-                "question": _question_text(quote),
-                "table": "; ".join([str(quote.design.plain["table"]), *quote.design.table.steps]),
-                "unit": f"{', '.join(quote.design.table.roots[0].unit)}: neighbors differ in all rows of one",
-                "stability": _stability(quote),
-                "noise": "; ".join(_noise(plain) for plain in _steps(quote)),
-                "price": f"{_price(quote.price)} to {self.scope}{'' if quote.fits else ', more than is left'}",
-            }
-            for quote in self.quotes
-        ]
+        return [self._row(quote) for quote in self.quotes]
+
+    def _row(self, quote: Quote) -> dict[str, str]:
+        design, fitting = quote.design, "" if quote.fits else ", more than is left"
+        steps = [*design.steps, *([] if design.threshold is None else [design.threshold])]
+        return {
+            "question": _question_text(quote),
+            "table": "; ".join([design.table.name, *design.table.steps]),
+            "unit": f"{', '.join(design.table.roots[0].unit)}: neighbors differ in all rows of one",
+            "stability": _stability(quote),
+            "noise": "; ".join(_noise(step.plain()) for step in steps),
+            "price": f"{_price(quote.price)} to {self.scope}{fitting}",
+        }
 
     def in_words(self, confidence: float) -> str:
         """Return one line for a decision maker: the price, the error of each number, and what is
@@ -535,30 +537,18 @@ class Explanation(Card):
         """
         errors = list[str]()
         for quote in self.quotes:
-            known = quote.question.foreseen
-            reach = (
-                f"± {two_digits(quote.expected_error(confidence))}"
-                if known
-                else "± as its answer says"
-            )
-            errors.append(
-                f"{quote.question.kind} {reach}{' in rank' if quote.question.in_ranks else ''}"
-            )
+            question, reach = quote.question, "as its answer says"
+            if question.foreseen:
+                reach = two_digits(quote.expected_error(confidence))
+            errors.append(f"{question.kind} ± {reach}{' in rank' if question.in_ranks else ''}")
         whole = {
             name: sum((each.price[name].fraction for each in self.quotes), Fraction(0))
             for name in self.quotes[0].price
         }
         main = next((name for name in ("epsilon", "rho") if whole.get(name)), "")
-        share = (
-            whole[main] / self.quotes[0].left[main].fraction
-            if main and self.quotes[0].left[main].fraction
-            else None
-        )
-        part = (
-            "more than is left"
-            if share is None or share > 1
-            else f"{two_digits(float(100 * share))} % of what is left"
-        )
+        left, part = self.quotes[0].left[main].fraction if main else 0, "more than is left"
+        if 0 < whole.get(main, 0) <= left:
+            part = f"{two_digits(float(100 * whole[main] / left))} % of what is left"
         return f"Price: {main} {_rounded(whole.get(main, 0))}, {part}; {', '.join(errors)} at {100 * confidence:g} %"
 
     def __str__(self) -> str:
@@ -590,13 +580,6 @@ def _stability(quote: Quote) -> str:
         return f"rows belong to no unit after a join on another key; one unit moves at most {bounds.rows:,} of them"
     kept = f"of one unit at most {bounds.rows:,} rows are kept, in at most {bounds.groups:,} groups"
     return f"{kept}, {bounds.rows_per_group:,} in each"
-
-
-def _steps(quote: Quote) -> list[dict[str, object]]:
-    threshold = quote.design.threshold
-    return [step.plain() for step in quote.design.steps] + (
-        [] if threshold is None else [threshold.plain()]
-    )
 
 
 def _noise(plain: Mapping[str, Any]) -> str:
