@@ -265,3 +265,10 @@ def test_the_same_key_gives_the_same_computed_answer(tmp_path: Any) -> None:
     with pytest.raises(DPComposeError):
         asked.sql(text.replace("/", "*"), spend={"epsilon": 0.5}, key="k")
     ledger.close()
+
+
+def test_a_select_without_from_beside_a_released_table_is_answered(
+    counter: statements.World,
+) -> None:
+    answer = counter.ask("WITH q AS (SELECT COUNT(*) AS n FROM visits) SELECT 1 AS x")
+    assert answer.rows == [{"x": 1}]

@@ -392,15 +392,9 @@ class Design:
         }
         there = sorted((key for key, number in counted.items() if number >= fewest), key=sorting)
         drawn = self.threshold.draw([counted[key] for key in there])
-        out = [
-            (key, number)
-            for key, (comes_out, number) in zip(there, drawn, strict=True)
-            if comes_out
-        ]
-        alone = not self.steps
-        return tuple(key for key, _ in out), [
-            tuple((number,) for _, number in out)
-        ] if alone else []
+        pairs = zip(there, drawn, strict=True)
+        out = {key: (number,) for key, (comes_out, number) in pairs if comes_out}
+        return tuple(out), [] if self.steps else [tuple(out.values())]
 
 
 def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:

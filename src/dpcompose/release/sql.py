@@ -260,29 +260,22 @@ class _Statement:
         inner, none = (node.this, True) if kind_of(node) == "Not" else (node, False)
         while kind_of(inner) == "Paren":
             inner = inner.this
-        unit, is_in = (
-            reader.table.unit,
-            kind_of(inner) == "In" and inner.args.get("query") is not None,
-        )
-        if len(unit) != 1 or not (is_in or kind_of(inner) == "Exists"):
+        is_in = kind_of(inner) == "In" and inner.args.get("query") is not None
+        if len(reader.table.unit) != 1 or not (is_in or kind_of(inner) == "Exists"):
             return
-        word = "IN" if is_in else "EXISTS"
-        select = (
-            _of_units(inner, unit[0]) if is_in else _existing(inner.this, unit[0], reader.named)
-        )
+        (unit,) = reader.table.unit
+        what = f"sql: {'IN' if is_in else 'EXISTS'} with a subquery"
+        select = _of_units(inner, unit) if is_in else _existing(inner.this, unit, reader.named)
         if select is None:
-            reason = "it is not about the same person"
-            remedy = f"Use {unit[0]} IN (SELECT {unit[0]} FROM ...)"
-            raise UnsupportedError(f"sql: {word} with a subquery", reason, remedy)
+            remedy = f"Use {unit} IN (SELECT {unit} FROM ...)"
+            raise UnsupportedError(what, "it is not about the same person", remedy)
         table = self._private(select)
         if table is None:
-            raise UnsupportedError(
-                f"sql: {word} with a subquery", "its rows are noisy numbers", "Leave GROUP BY out"
-            )
+            raise UnsupportedError(what, "its rows are noisy numbers", "Leave GROUP BY out")
         marker = f"_there_{len(reader.named)}"
         other = per_person(table, {marker: ("count", "")})
         names = [each.name for each in reader.table.columns]
-        reader.table = reader.table.join(other, on=unit[0], how="left" if none else "inner")
+        reader.table = reader.table.join(other, on=unit, how="left" if none else "inner")
         if none:
             reader.table = reader.table.where(col(marker).is_null())
         reader.table = reader.table.select(*names)

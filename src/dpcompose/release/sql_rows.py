@@ -133,7 +133,7 @@ class SelectRows:
         """Return the table with a column for each SELECT item; `columns` maps aggregates to
         existing columns.
         """
-        ranges = dict(self.table.ranges)
+        ranges: dict[str, tuple[str, ...]] = {}
         new: dict[str, RowExpression] = {}
         for item in items:
             inner = bare(item)
@@ -157,17 +157,8 @@ class SelectRows:
             new[name] = scalar(inner, {})
             if ends is not None:
                 ranges[name] = tuple(str(each) for each in ends)
-            else:
-                ranges.pop(name, None)
         table = self.table.mutate(**new) if new else self.table
-        return replace(
-            table,
-            ranges={
-                name: each
-                for name, each in ranges.items()
-                if name in {c.name for c in table.columns}
-            },
-        )
+        return replace(table, ranges={**table.ranges, **ranges})
 
     def one_row_a_person(self) -> Table:
         """Return the rows of a SELECT that is grouped by the unit: one row for each person."""
@@ -372,30 +363,24 @@ class SelectRows:
         """Return the column that an aggregate reads, and the lower and upper bound of its values."""
         if kind_of(node) == "Column" and node.name in self.table.ranges:
             return column_name(node, self.named), {}
-        if not called(node, "CLAMP"):
-            ends = self.ends(node) if kind_of(node) not in ("Column", "Distinct") else None
-            if (
-                kind_of(node) == "Column"
-                and self.table.column(column_name(node, self.named)).kind == "boolean"
-            ):
-                return node.name, {"lower": 0, "upper": 1}
-            if ends is None or not ends[0] < ends[1]:
-                if kind_of(node) == "Distinct":
-                    raise refusal(node)
-                domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
-                raise DomainError(f"sql: {what}", shown(node), domain, "Its values need a range")
-            return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
-        if len(node.expressions) not in (3, 4):
-            raise DomainError(
-                f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity"
-            )
-        inner, *ends = node.expressions
-        named = zip(
-            ("lower", "upper", "granularity"),
-            (number(each, "CLAMP") for each in ends),
-            strict=False,
-        )
-        return self.column(inner, name), dict(named)
+        if called(node, "CLAMP"):
+            if len(node.expressions) not in (3, 4):
+                domain = "CLAMP(x, lower, upper), or with the granularity"
+                raise DomainError(f"sql: {what}", shown(node), domain)
+            inner, *numbers = node.expressions
+            ends = (number(each, "CLAMP") for each in numbers)
+            stated = zip(("lower", "upper", "granularity"), ends, strict=False)
+            return self.column(inner, name), dict(stated)
+        if kind_of(node) == "Distinct":
+            raise refusal(node)
+        is_column = kind_of(node) == "Column"
+        if is_column and self.table.column(column_name(node, self.named)).kind == "boolean":
+            return node.name, {"lower": 0, "upper": 1}
+        ends = None if is_column else self.ends(node)
+        if ends is None or not ends[0] < ends[1]:
+            domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
+            raise DomainError(f"sql: {what}", shown(node), domain, "Its values need a range")
+        return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
 
     def _clamped(self, node: Any) -> Any:
         """Return an expression with its columns clamped to their known ranges; NULL stays NULL."""
