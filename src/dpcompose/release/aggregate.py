@@ -213,12 +213,14 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
     count.
     """
     engine = table.engine
-    columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
-    columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
-    rows = [is_readable(table, name) for name in table.unit]
+    columns: dict[str, str] = {
+        f"unit{i}": table.comparable(name) for i, name in enumerate(table.unit)
+    }
+    columns |= {f"key{i}": table.comparable(name) for i, name in enumerate(what.by)}
+    rows = [table.is_readable(name) for name in table.unit]
     rows += _possible(table, what.by) if what.public is None else _asked_for(table, what)
     for name, values in zip(what.by, what.among or (), strict=what.among is not None):
-        rows.append(engine.is_in(same(table, name), list(values)))
+        rows.append(engine.is_in(table.comparable(name), list(values)))
     binned: list[str] = []
     for (name, of), called in images.items():
         number = _number(table, name)
@@ -233,7 +235,7 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
         columns[called] = engine.cast(image, narrowest(*ends))
     if what.item is not None:
         rows += _possible(table, [what.item])
-        columns["item"] = same(table, what.item)
+        columns["item"] = table.comparable(what.item)
     if not table.unit:
         # Without a unit and keys there would be no column at all.
         columns["row"] = "1"
@@ -376,27 +378,11 @@ def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]
     texts = {
         at: {key[at] for key in what.public or ()}
         for at, name in enumerate(what.by)
-        if what.public is not None and _text(table, name)
+        if what.public is not None and table.column(name).kind == "text"
     }
     ordered = {at: sorted(values) for at, values in texts.items() if None not in values}
     dictionary = table.engine.dictionary
     return {at: values for at, values in ordered.items() if dictionary(values) is not None}
-
-
-def same(table: Table, name: str) -> Value:
-    """Return SQL for a column such that equal SQL values mean the same value."""
-    column = table.data[name]
-    return table.engine.binary_collation(column) if _text(table, name) else column
-
-
-def is_readable(table: Table, name: str) -> str:
-    """Return SQL that says whether a column holds a value that can be told apart from all others."""
-    column = table.data[name]
-    return table.engine.readable(column) if _text(table, name) else f"({column} IS NOT NULL)"
-
-
-def _text(table: Table, name: str) -> bool:
-    return table.column(name).kind == "text"
 
 
 def _possible(table: Table, names: Sequence[str]) -> list[str]:
@@ -408,7 +394,7 @@ def _possible(table: Table, names: Sequence[str]) -> list[str]:
     conditions: list[str] = []
     for name in names:
         column, constant = table.data[name], table.engine.constant
-        conditions.append(is_readable(table, name))
+        conditions.append(table.is_readable(name))
         if table.column(name).kind == "date":
             conditions.append(f"{column} BETWEEN {constant(date.min)} AND {constant(date.max)}")
         if table.column(name).type == "uint64":
@@ -425,7 +411,7 @@ def _asked_for(table: Table, what: Aggregation) -> list[str]:
     for at, name in enumerate(what.by):
         if at in joined:
             continue
-        column = same(table, name)
+        column = table.comparable(name)
         values = list(dict.fromkeys(key[at] for key in what.public or ()))
         listed = [value for value in values if value is not None]
         inside = [table.engine.is_in(column, listed)] if listed else []
@@ -503,8 +489,8 @@ def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table
         raise UnsupportedError(f"sql: {what}", reason, f"SELECT COUNT(*) FROM {table.name}")
     ranges: dict[str, tuple[Any, ...]] = {}
     columns: dict[str, Value] = {}
-    units = {name: same(table, name) for name in table.unit}
-    data = table.data.filter(*(is_readable(table, name) for name in table.unit)).mutate(**units)
+    units = {name: table.comparable(name) for name in table.unit}
+    data = table.data.filter(*(table.is_readable(name) for name in table.unit)).mutate(**units)
     table = replace(table, data=data)
     for name, (function, of) in aggregates.items():
         columns[name], ends = _aggregate(table, function, of)
@@ -529,9 +515,9 @@ def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None
     counted = (Fraction(0), Fraction(rows))
     if function == "count":
         return engine.cast(
-            f"LEAST(COUNT({same(table, of) if of else '*'}), {rows})", "int64"
+            f"LEAST(COUNT({table.comparable(of) if of else '*'}), {rows})", "int64"
         ), counted
-    kind, column = table.column(of).kind, same(table, of)
+    kind, column = table.column(of).kind, table.comparable(of)
     if function == "distinct":
         table.column(of).require_key("sql: COUNT(DISTINCT)")
         return engine.cast(f"LEAST(COUNT(DISTINCT {column}), {rows})", "int64"), counted

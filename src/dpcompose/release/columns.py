@@ -14,7 +14,7 @@ from typing import Any, Self
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.arrow import PublicTables
-from dpcompose.release.query import Engine, Query, Relation, TableName
+from dpcompose.release.query import Engine, Query, Relation, TableName, Value
 
 MOST_ROWS = 2**31
 LARGEST_CHANGE = 2**53
@@ -281,6 +281,16 @@ class UnitTable:
         """Whether the database enforces at most one row for each unit."""
         unique = () if self.relation is None or self.joined else self.relation.unique
         return any(columns <= {*self.unit} for columns in unique)
+
+    def comparable(self, name: str) -> Value:
+        """Return SQL for a column such that equal SQL values mean the same value."""
+        column, is_text = self.data[name], self.column(name).kind == "text"
+        return self.engine.binary_collation(column) if is_text else column
+
+    def is_readable(self, name: str) -> str:
+        """Return SQL for whether a column holds a value that can be told apart from all others."""
+        column, is_text = self.data[name], self.column(name).kind == "text"
+        return self.engine.readable(column) if is_text else f"({column} IS NOT NULL)"
 
     def column(self, name: object, argument: str = "column") -> TableColumn:
         """Return the column of that name.

@@ -99,27 +99,21 @@ def whole_rows(table: UnitTable, data: Query, *, stage: str) -> Query:
     so the hash has no key; it only spreads the kept rows, and no bound depends on it. Rows whose
     unit is NULL are left out.
     """
-    there = {each.name: each.kind for each in table.columns}
-    same = {
-        name: table.engine.binary_collation(data[name]) if kind == "text" else data[name]
-        for name, kind in there.items()
-        if name in table.unit or kind in _ORDERED or is_plain_timestamp(data.types[name])
-    }
-    readable = [
-        table.engine.readable(data[each])
-        if there[each] == "text"
-        else f"({data[each]} IS NOT NULL)"
-        for each in table.unit
+    table = replace(table, data=data)
+    used = [
+        name
+        for name, type in data.types.items()
+        if table.column(name).kind in _ORDERED or is_plain_timestamp(type)
     ]
     units = {name: f"unit{at}" for at, name in enumerate(table.unit)}
-    items = {
-        name: f"item{at}" for at, name in enumerate(name for name in same if name not in units)
-    }
-    named = units | items
-    rows = data.select(where=readable, **{named[name]: column for name, column in same.items()})
-    of, order = [*units.values()], [*items.values()]
+    others = [name for name in used if name not in units]
+    items = {name: f"item{at}" for at, name in enumerate(others)}
+    named, of, order = units | items, [*units.values()], [*items.values()]
+    columns = {called: table.comparable(name) for name, called in named.items()}
+    rows = data.select(where=[table.is_readable(each) for each in table.unit], **columns)
     rows = sampled_rows(table, rows, of, order, most=table.bounds.rows, sampling=ANY, stage=stage)
-    return rows.select(**{name: rows[named[name]] for name in same})
+    kept = [name for name in data.types if name in named]
+    return rows.select(**{name: rows[named[name]] for name in kept})
 
 
 def units_and_keys(rows: Query) -> tuple[list[str], list[str]]:
