@@ -272,3 +272,13 @@ def test_a_select_without_from_beside_a_released_table_is_answered(
 ) -> None:
     answer = counter.ask("WITH q AS (SELECT COUNT(*) AS n FROM visits) SELECT 1 AS x")
     assert answer.rows == [{"x": 1}]
+
+
+def test_an_unsigned_number_beyond_64_bits_fails_no_sum_of_a_person() -> None:
+    numbers = pa.array([2**64 - 1, 3, 5], pa.uint64())
+    frame = pa.table({"person": [1, 1, 2], "big": numbers})
+    made = replace(
+        release.table(frame, unit="person", max_rows_per_unit=3), ranges={"big": (0, 10)}
+    )
+    rows = run(per_person(made, {"whole": ("sum", "big"), "each": ("mean", "big")}).data)
+    assert sorted(rows) == [(1, 13, 6.5), (2, 5, 5.0)]

@@ -536,7 +536,7 @@ def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None
         )
     whole = is_whole(table, of)
     grid = FixedPointGrid.stated(*ends, None, whole=whole)
-    number = engine.cast(column, "int64") if whole else Value(engine.double_of(column), "float64")
+    number = _number(table, of)
     valid = f"{number} IS NOT NULL" + ("" if whole else f" AND NOT {engine.is_nan(number)}")
     steps = engine.cast(case((valid, grid.image(engine, number))), "int64")
     total, some = clamped(table, engine.exact_sum(steps)), f"COUNT({steps}) > 0"
