@@ -10,7 +10,6 @@ import os
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -20,7 +19,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError, optional_library
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, engine_of
-from dpcompose.release.query import Engine, Query, Relation, TableName, without_warnings
+from dpcompose.release.query import Engine, Query, TableName, without_warnings
 
 
 def of_arrow(frame: Any) -> Query:
@@ -125,27 +124,6 @@ def is_spark_frame(source: object) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Source:
-    """An opened source of rows, in the words of `UnitTable`.
-
-    Args:
-        name: Its name in the ledger.
-        data: Its rows.
-        base: The database table that it is, or the view of a Spark frame; None for other frames and
-            files.
-        relation: What the database's catalog states about it; None for frames and files.
-        source: Identifies it in requests by its location, never by its contents. Every
-            unnamed frame is a source of its own.
-    """
-
-    name: str
-    data: Query
-    base: TableName
-    relation: Relation | None
-    source: str
-
-
 @runtime_checkable
 class ArrowStream(Protocol):
     """A frame of any library that exports its columns as an Arrow stream."""
@@ -156,8 +134,11 @@ class ArrowStream(Protocol):
 
 def opened(
     source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False
-) -> Source:
-    """Open a source as a query.
+) -> dict[str, Any]:
+    """Open a source as a query; return the fields of a `UnitTable` that follow from it.
+
+    Its name is that in the ledger. A source is identified in requests by its location, never by its
+    contents; every unnamed frame is a source of its own.
 
     Raises:
         DomainError: If it is no known kind of source, or cannot be opened.
@@ -178,7 +159,8 @@ def opened(
             stored = in_object_store(source)
             place = f"files {source}" if stored else f"file {Path(source).resolve()}"
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
-        return Source(name or label, _typed(data, schema), base, relation, identity)
+        opened = {"name": name or label, "data": _typed(data, schema), "source": identity}
+        return opened | {"base": base, "relation": relation}
 
 
 def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Query, TableName]:

@@ -602,7 +602,7 @@ def table(
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
-    found = Table(unit=units, bounds=bounds, columns=columns_of(made.data), **vars(made))
+    found = Table(unit=units, bounds=bounds, columns=columns_of(made["data"]), **made)
     for each in found.unit:
         if not found.column(each).identifies:
             raise DomainError(
