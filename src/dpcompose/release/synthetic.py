@@ -73,6 +73,8 @@ class Synthetic(Question):
     def __post_init__(self) -> None:
         super().__post_init__()
         check.positive("megabytes", self.megabytes)
+        if self.rounds is not None:
+            check.count("rounds", self.rounds, least=1)
         if not isinstance(self.marginals, Sequence) or isinstance(self.marginals, str):
             check.count("marginals", self.marginals, least=1)
 
