@@ -295,7 +295,6 @@ def public(source: Any) -> PublicTable:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    frame = None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
@@ -307,8 +306,6 @@ def public(source: Any) -> PublicTable:
         )
     else:
         frame = of_frame(source)
-    if not isinstance(frame, pa.Table):
-        frame = pa.table(frame)
     if not frame.num_rows <= MOST_PUBLIC:
         raise DomainError("source", frame.num_rows, f"at most {MOST_PUBLIC:,} rows")
     names = [name.casefold() for name in frame.column_names]
