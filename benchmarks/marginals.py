@@ -67,7 +67,7 @@ def own(
 def compared(given: argparse.Namespace) -> None:
     """Print both errors for every seed."""
     from benchmarks.marginals_peer import aim
-    from dpcompose.release.spend import Spend
+    from dpcompose.release.noise import Spend
     from dpcompose.release.synthetic import rho_of
 
     columns = tuple(given.columns.split(","))

@@ -12,7 +12,7 @@ from dpcompose import files
 from dpcompose.errors import DomainError, PlanError
 from dpcompose.ledger import Ledger
 from dpcompose.plan import Plan
-from dpcompose.release.file import questions
+from dpcompose.release.question import questions
 
 NO_NAMES = [3, True, -1, 1.5, None, b"plan.toml", ["plan.toml"], {}, "a\0b", "\ud800"]
 READERS = [Plan.read, questions]

@@ -38,8 +38,7 @@ from dpcompose.audit import AuditResult, Verdict, audit
 from dpcompose.release.aggregate import Scans, exact
 from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, RankStep, SelectionStep
-from dpcompose.release.noise import DiscreteLaplaceNoise
-from dpcompose.release.spend import Spend
+from dpcompose.release.noise import DiscreteLaplaceNoise, Spend
 from dpcompose.release.table import Table
 
 ALARM = 1e-6

@@ -31,7 +31,7 @@ from dpcompose.account import open_scope
 from dpcompose.adaptive import PureFilter
 from dpcompose.errors import DPComposeError, SpentError
 from dpcompose.ledger import Ledger
-from dpcompose.release import arrow, sampler
+from dpcompose.release import sampler
 
 KEYS = 40
 OPENING, QUESTION = 0.15, 0.05
@@ -70,7 +70,6 @@ def imported() -> None:
     import duckdb  # noqa: F401
 
     sampler.require()
-    arrow.warm_up()
 
 
 def child(home: Path, pipe: int, seed: str) -> None:

@@ -17,8 +17,7 @@ from campaigns.release.audited import AuditedRelease
 from dpcompose.audit import Pair, Subject
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aim import AdaptiveMarginals, Columns, Marginal, workload
-from dpcompose.release.noise import DiscreteGaussianNoise
-from dpcompose.release.spend import Spend
+from dpcompose.release.noise import DiscreteGaussianNoise, Spend
 
 SIZES, CHANGE, RHO = (2, 2), 2, 0.5
 OTHERS = ((0, 0, 3), (0, 1, 1), (1, 1, 2))

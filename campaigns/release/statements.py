@@ -51,7 +51,7 @@ DEFECTS: dict[str, Any] = {
         sql_rows, "left_joined", lambda root, join, alias, keys, other, marker: other
     ),
     "no aliases": lambda: mock.patch.object(
-        sql_aggregate, "answer_labels", lambda question, node, keys: {}
+        sql_aggregate.Aggregates, "labels", lambda reader, question: {}
     ),
 }
 

@@ -31,9 +31,9 @@ from dpcompose.release.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Selection,
+    Spend,
     noise_for,
 )
-from dpcompose.release.spend import Spend
 from tests.release import world
 
 ONE = Bounds(1, 1, 1).presence

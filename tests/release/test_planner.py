@@ -19,7 +19,7 @@ from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.ledger import Ledger
 from dpcompose.pictured import Card
 from dpcompose.release import col
-from dpcompose.release.per_person import per_person
+from dpcompose.release.aggregate import per_person
 from dpcompose.release.planner import SelectedAnswer
 from dpcompose.release.query import run
 from tests.release import statements, world
@@ -265,3 +265,20 @@ def test_the_same_key_gives_the_same_computed_answer(tmp_path: Any) -> None:
     with pytest.raises(DPComposeError):
         asked.sql(text.replace("/", "*"), spend={"epsilon": 0.5}, key="k")
     ledger.close()
+
+
+def test_a_select_without_from_beside_a_released_table_is_answered(
+    counter: statements.World,
+) -> None:
+    answer = counter.ask("WITH q AS (SELECT COUNT(*) AS n FROM visits) SELECT 1 AS x")
+    assert answer.rows == [{"x": 1}]
+
+
+def test_an_unsigned_number_beyond_64_bits_fails_no_sum_of_a_person() -> None:
+    numbers = pa.array([2**64 - 1, 3, 5], pa.uint64())
+    frame = pa.table({"person": [1, 1, 2], "big": numbers})
+    made = replace(
+        release.table(frame, unit="person", max_rows_per_unit=3), ranges={"big": (0, 10)}
+    )
+    rows = run(per_person(made, {"whole": ("sum", "big"), "each": ("mean", "big")}).data)
+    assert sorted(rows) == [(1, 13, 6.5), (2, 5, 5.0)]

@@ -27,9 +27,9 @@ from dpcompose.release.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Selection,
+    Spend,
     quotient_interval,
 )
-from dpcompose.release.spend import Spend
 from dpcompose.report.release import release_page
 from tests.release import world
 

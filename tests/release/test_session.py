@@ -31,7 +31,7 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release import LeftOut, sampler, session as sessions
 from dpcompose.release.engines import OnDuckDB
-from dpcompose.release.file import KINDS
+from dpcompose.release.question import Question
 from dpcompose.release.session import progress_message
 from tests.release import world
 from tests.release.world import session
@@ -389,7 +389,7 @@ def test_a_long_question_says_on_a_terminal_what_is_computed(
 
 
 def test_a_method_has_the_arguments_and_the_help_of_its_question() -> None:
-    for kind in (*KINDS.values(), LeftOut):
+    for kind in (*Question.kinds.values(), LeftOut):
         method = getattr(release.Session, kind.kind.replace(" ", "_"), None) or {
             "contingency table": release.Session.contingency,
             "synthetic data": release.Session.synthetic,

@@ -25,7 +25,7 @@ from dpcompose.errors import (
 )
 from dpcompose.release import source as sources
 from dpcompose.release.aggregate import exact
-from dpcompose.release.file import questions
+from dpcompose.release.question import questions
 from dpcompose.release.source import of_parquet
 from tests.release import world
 

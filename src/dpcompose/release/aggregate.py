@@ -11,21 +11,21 @@ rows are kept and every question gets the integers that it would get alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregation import Aggregation, Bins, FixedPointGrid, GridPoints
-from dpcompose.release.columns import Key
-from dpcompose.release.query import Query, Value, case, narrowest, over, run
+from dpcompose.release.columns import Bounds, Key
+from dpcompose.release.noise import exact as exact_number
+from dpcompose.release.query import Query, Value, case, narrowest, over, run, type_of
 from dpcompose.release.table import Table
-from dpcompose.release.truncation import ANY, FEW, Sampling, bounded, counted, sampled_rows
+from dpcompose.release.truncation import ANY, Sampling, bounded, sampled_rows, units_and_keys
 
 LARGEST_KEY = 2**63 - 1
-SPARSE = 10
-"""With at most so many rows, a unit has hardly fewer groups: choosing its rows takes up to a third of
-the time of counting them in each group.
-"""
 LARGEST_SUM = 2**62
 """Sums are clamped to this absolute value, so that they and the noise fit in 64 bits."""
 Numbers = tuple[int, ...]
@@ -187,19 +187,22 @@ def _parts(table: Table, family: Mapping[int, Aggregation], sampling: Sampling) 
     every = dict.fromkeys(image for each in family.values() for image in each.images)
     images = {image: f"value{number}" for number, image in enumerate(every)}
     rows = _projected(table, what, images)
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
+    bounds, keep = table.bounds, partial(bounded, table, cells=what.groups, sampling=sampling)
     if what.distinct or what.by_rows:
         yield Part(_units(table, rows, what, sampling), what, {at: ("units",)})
     elif what.item is not None:
-        within = bounded(table, rows.distinct(), units, keys, cells=what.groups, sampling=sampling)
+        within = keep(rows.distinct())
         values = within.group(keys, values=f"COUNT(DISTINCT {within['item']})")
         yield Part(values, what, {at: ("values",)})
-    elif table.unit and not images:
-        yield Part(_counting(table, rows, what, sampling), what, {at: what.counts})
+    elif units and not (images or keys):
+        # The number of a unit's rows suffices: none is chosen.
+        most, of_unit = min(bounds.rows, bounds.rows_per_group), rows.group(units, rows="COUNT(*)")
+        total = clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))")
+        yield Part(of_unit.group([], rows=total), what, {at: what.counts})
     else:
-        if table.unit:
-            # Without a unit no rows can be bounded; `Design` refuses questions that would need it.
-            rows = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
+        # Without a unit no rows can be bounded; `Design` refuses questions that would need it.
+        rows = keep(rows) if units else rows
         for bins in dict.fromkeys(each.bins for each in family.values()):
             split = {at: each for at, each in family.items() if each.bins == bins}
             yield _added(table, rows, split, images)
@@ -210,27 +213,29 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
     count.
     """
     engine = table.engine
-    columns: dict[str, str] = {f"unit{i}": same(table, name) for i, name in enumerate(table.unit)}
-    columns |= {f"key{i}": same(table, name) for i, name in enumerate(what.by)}
-    rows = [is_readable(table, name) for name in table.unit]
+    columns: dict[str, str] = {
+        f"unit{i}": table.comparable(name) for i, name in enumerate(table.unit)
+    }
+    columns |= {f"key{i}": table.comparable(name) for i, name in enumerate(what.by)}
+    rows = [table.is_readable(name) for name in table.unit]
     rows += _possible(table, what.by) if what.public is None else _asked_for(table, what)
     for name, values in zip(what.by, what.among or (), strict=what.among is not None):
-        rows.append(engine.is_in(same(table, name), list(values)))
+        rows.append(engine.is_in(table.comparable(name), list(values)))
     binned: list[str] = []
     for (name, of), called in images.items():
-        whole, number = is_whole(table, name), _number(table, name)
+        number = _number(table, name)
         if isinstance(of, FixedPointGrid):
-            nan = "" if whole else f" AND NOT {engine.is_nan(number)}"
+            nan = "" if is_whole(table, name) else f" AND NOT {engine.is_nan(number)}"
             rows.append(f"({number} IS NOT NULL{nan})")
-            image, ends = of.image(engine, number, whole=whole), (of.first, of.last)
+            image, ends = of.image(engine, number), (of.first, of.last)
         else:
-            image, ends = of.index(engine, number, whole=whole), (0, of.count)
+            image, ends = of.index(engine, number), (0, of.count)
             binned.append(called)
         # The narrowest integer type makes sorting cheaper; sums are widened later.
         columns[called] = engine.cast(image, narrowest(*ends))
     if what.item is not None:
         rows += _possible(table, [what.item])
-        columns["item"] = same(table, what.item)
+        columns["item"] = table.comparable(what.item)
     if not table.unit:
         # Without a unit and keys there would be no column at all.
         columns["row"] = "1"
@@ -244,34 +249,6 @@ def _projected(table: Table, what: Aggregation, images: Images) -> Query:
     return picked.filter(*(f"{picked[name]} IS NOT NULL" for name in binned))
 
 
-def columns_of(rows: Query) -> tuple[list[str], list[str]]:
-    """Return the names of the unit columns and of the key columns of projected rows."""
-    units = [name for name in rows.columns if name.startswith("unit")]
-    return units, [name for name in rows.columns if name.startswith("key")]
-
-
-def _counting(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> Query:
-    """Count the rows of every group, at most the bound of each unit, without choosing which rows
-    unless that is faster.
-    """
-    units, keys = columns_of(rows)
-    if not keys:
-        most = min(table.bounds.rows, table.bounds.rows_per_group)
-        of_unit = rows.group(units, rows="COUNT(*)")
-        return of_unit.group([], rows=clamped(table, f"SUM(LEAST({of_unit['rows']}, {most}))"))
-    if SPARSE < table.bounds.rows <= FEW:
-        of_unit = counted(table, rows, units, keys, cells=what.groups, sampling=sampling)
-    else:
-        kept = bounded(table, rows, units, keys, cells=what.groups, sampling=sampling)
-        if what.public is not None:
-            return kept.group(keys, rows="COUNT(*)")
-        of_unit = kept.group([*units, *keys], rows="COUNT(*)")
-    total = {"rows": table.engine.cast(f"SUM({of_unit['rows']})", "int64")}
-    if what.public is not None:
-        return of_unit.group(keys, **total)
-    return _with_enough(of_unit.group(keys, units="COUNT(*)", **total), keys, what)
-
-
 def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: Images) -> Part:
     """Aggregate bounded rows for aggregations with the same groups and bins.
 
@@ -282,7 +259,7 @@ def _added(table: Table, rows: Query, whats: Mapping[int, Aggregation], images: 
     what = next(iter(whats.values()))
     fewest = min(each.fewest for each in whats.values())
     what = Aggregation(what.by, what.public, bins=what.bins, fewest=fewest, measure=what.measure)
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     steps = {
         f"sum{at}_{number}": term.of(cast(rows[images[term.column, term.grid]], "int64"))
         for at, each in whats.items()
@@ -327,13 +304,13 @@ def _units(table: Table, rows: Query, what: Aggregation, sampling: Sampling) -> 
     """Count the units of every group, within the bound on a unit's groups; by their number of rows
     if that is binned.
     """
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     bins: dict[str, str] = {}
     if what.bins is None:
         pairs = rows.select(*units, *keys).distinct()
     else:
         pairs = rows.group([*units, *keys], rows="COUNT(*)")
-        bins["bin"] = what.bins[1].index(table.engine, pairs["rows"], whole=True)
+        bins["bin"] = what.bins[1].index(table.engine, pairs["rows"])
         pairs = pairs.select(*units, *keys, **bins)
     most = min(table.bounds.groups, table.bounds.rows)
     if keys and (what.public is None or most < len(what.public)):
@@ -349,7 +326,7 @@ def _losing(table: Table, what: Aggregation) -> Query:
     """
     every = {image: f"value{number}" for number, image in enumerate(what.images)}
     rows, bounds = _projected(table, what, every), table.bounds
-    units, keys = columns_of(rows)
+    units, keys = units_and_keys(rows)
     of_group = rows.group([*units, *keys], rows="COUNT(*)")
     each = of_group["rows"]
     of_unit = of_group.group(units, rows=f"SUM({each})", largest=f"MAX({each})", groups="COUNT(*)")
@@ -401,27 +378,11 @@ def _dictionaries(table: Table, what: Aggregation) -> Mapping[int, Sequence[str]
     texts = {
         at: {key[at] for key in what.public or ()}
         for at, name in enumerate(what.by)
-        if what.public is not None and _text(table, name)
+        if what.public is not None and table.column(name).kind == "text"
     }
     ordered = {at: sorted(values) for at, values in texts.items() if None not in values}
     dictionary = table.engine.dictionary
     return {at: values for at, values in ordered.items() if dictionary(values) is not None}
-
-
-def same(table: Table, name: str) -> Value:
-    """Return SQL for a column such that equal SQL values mean the same value."""
-    column = table.data[name]
-    return table.engine.binary_collation(column) if _text(table, name) else column
-
-
-def is_readable(table: Table, name: str) -> str:
-    """Return SQL that says whether a column holds a value that can be told apart from all others."""
-    column = table.data[name]
-    return table.engine.readable(column) if _text(table, name) else f"({column} IS NOT NULL)"
-
-
-def _text(table: Table, name: str) -> bool:
-    return table.column(name).kind == "text"
 
 
 def _possible(table: Table, names: Sequence[str]) -> list[str]:
@@ -433,7 +394,7 @@ def _possible(table: Table, names: Sequence[str]) -> list[str]:
     conditions: list[str] = []
     for name in names:
         column, constant = table.data[name], table.engine.constant
-        conditions.append(is_readable(table, name))
+        conditions.append(table.is_readable(name))
         if table.column(name).kind == "date":
             conditions.append(f"{column} BETWEEN {constant(date.min)} AND {constant(date.max)}")
         if table.column(name).type == "uint64":
@@ -450,7 +411,7 @@ def _asked_for(table: Table, what: Aggregation) -> list[str]:
     for at, name in enumerate(what.by):
         if at in joined:
             continue
-        column = same(table, name)
+        column = table.comparable(name)
         values = list(dict.fromkeys(key[at] for key in what.public or ()))
         listed = [value for value in values if value is not None]
         inside = [table.engine.is_in(column, listed)] if listed else []
@@ -486,3 +447,106 @@ def clamped(table: Table, total: str) -> Value:
     """Return SQL for a sum as a clamped 64-bit integer; a sum over no rows is 0."""
     least = f"GREATEST(LEAST(COALESCE({total}, 0), {LARGEST_SUM}), {-LARGEST_SUM})"
     return table.engine.cast(least, "int64")
+
+
+Ends = tuple[Fraction, Fraction]
+
+
+def per_person(table: Table, aggregates: Mapping[str, tuple[str, str]]) -> Table:
+    """Return the table with one row for each unit: aggregates of its own rows, which later
+    questions may use.
+
+    *Stability.* Rows are grouped by the columns of the unit, unchanged, and by nothing else; rows
+    whose unit is NULL are dropped before. So each new row is a function of one unit's rows, and no
+    other row depends on them: tables that differ in one unit's rows become tables that differ in
+    that unit's single row. Its bound is (1, 1, 1). After a keyed join no unit is left, and one row
+    of another table changes the rows of several persons, so this is refused there.
+
+    The aggregates are exact functions of the multiset of a person's rows alone. Sums are of
+    integers (floats are put on the question's grid first), so the order in which an engine adds
+    does not matter.
+
+    Args:
+        table: A table with a unit.
+        aggregates: Maps each new column to "count", "distinct", "minimum", "maximum", "sum" or
+            "mean" and the aggregated column; for a count, "" means all rows.
+
+    Raises:
+        DomainError: If there is no such column, or the range of a summed column is unknown.
+        UnsupportedError: If the table has no unit, or its engine is not DuckDB.
+    """
+    if not table.unit or table.engine.name != "DuckDB":
+        what = (
+            "GROUP BY the person"
+            if table.unit
+            else "GROUP BY the person after a join on another key"
+        )
+        reason = (
+            "its rows belong to no person"
+            if not table.unit
+            else f"{table.engine.name} is not asked so yet"
+        )
+        raise UnsupportedError(f"sql: {what}", reason, f"SELECT COUNT(*) FROM {table.name}")
+    ranges: dict[str, tuple[Any, ...]] = {}
+    columns: dict[str, Value] = {}
+    units = {name: table.comparable(name) for name in table.unit}
+    data = table.data.filter(*(table.is_readable(name) for name in table.unit)).mutate(**units)
+    table = replace(table, data=data)
+    for name, (function, of) in aggregates.items():
+        columns[name], ends = _aggregate(table, function, of)
+        if ends is not None:
+            ranges[name] = tuple(str(each) for each in ends)
+    data = data.group(table.unit, **columns)
+    said = ", ".join(f"{name}={function}({of})" for name, (function, of) in aggregates.items())
+    weights = {name: max(table.weights.values(), default=1) for name in aggregates}
+    return table.changed(
+        data,
+        f"per person {said}",
+        weights=weights,
+        bounds=Bounds(1, 1, 1),
+        ranges=ranges,
+        copies={},
+    )
+
+
+def _aggregate(table: Table, function: str, of: str) -> tuple[Value, Ends | None]:
+    """Return SQL for an aggregate of a person's rows, and the lower and upper bound of its values."""
+    rows, engine = table.bounds.rows, table.engine
+    counted = (Fraction(0), Fraction(rows))
+    if function == "count":
+        return engine.cast(
+            f"LEAST(COUNT({table.comparable(of) if of else '*'}), {rows})", "int64"
+        ), counted
+    kind, column = table.column(of).kind, table.comparable(of)
+    if function == "distinct":
+        table.column(of).require_key("sql: COUNT(DISTINCT)")
+        return engine.cast(f"LEAST(COUNT(DISTINCT {column}), {rows})", "int64"), counted
+    stated = table.ranges.get(of) if table.column(of).numeric else None
+    ends = None if stated is None else (exact_number(of, stated[0]), exact_number(of, stated[1]))
+    if function in ("minimum", "maximum"):
+        if kind == "float":
+            number = engine.double_of(column)
+            column = case((f"NOT {engine.is_nan(number)}", number), type="float64")
+        return Value(
+            f"{'MIN' if function == 'minimum' else 'MAX'}({column})", type_of(column)
+        ), ends
+    if ends is None:
+        raise DomainError(
+            f"sql: {function} of {of}", None, f"CLAMP({of}, lower, upper)", "Give it a range"
+        )
+    whole = is_whole(table, of)
+    grid = FixedPointGrid.stated(*ends, None, whole=whole)
+    number = _number(table, of)
+    valid = f"{number} IS NOT NULL" + ("" if whole else f" AND NOT {engine.is_nan(number)}")
+    steps = engine.cast(case((valid, grid.image(engine, number))), "int64")
+    total, some = clamped(table, engine.exact_sum(steps)), f"COUNT({steps}) > 0"
+    granularity = engine.constant(float(grid.granularity))
+    real = f"{engine.cast(total, 'float64')} * {granularity}"
+    if function == "mean":
+        mean = f"{real} / {engine.cast(f'COUNT({steps})', 'float64')}"
+        return case((some, mean), type="float64"), ends
+    low, high = min(ends[0] * rows, ends[0], Fraction(0)), max(ends[1] * rows, ends[1], Fraction(0))
+    if grid.granularity == 1:
+        inside = engine.cast(f"LEAST(GREATEST({total}, {int(low)}), {int(high)})", "int64")
+        return case((some, inside)), (low, high)
+    return case((some, real), type="float64"), (low, high)

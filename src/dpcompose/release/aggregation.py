@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from dpcompose.errors import DomainError
 from dpcompose.release.columns import Key
+from dpcompose.release.noise import exact
 from dpcompose.release.query import Engine, Value, case
-from dpcompose.release.spend import exact
 
 MOST_STEPS = 2**40
 STEPS = 2**20
@@ -99,19 +99,11 @@ class FixedPointGrid:
         """Return the number that a step count stands for, rounded to nearest."""
         return float(steps * self.granularity)
 
-    def image(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+    def image(self, engine: Engine, column: Value) -> Value:
         """Return SQL for the column, clamped and rounded to the grid, as integers: multiples of granularity.
 
         The result for NULL and NaN is unspecified, but no row raises an error.
         """
-        if (
-            whole
-            and self.granularity == 1
-            and self.lower.denominator == self.upper.denominator == 1
-        ):
-            least, most = int(self.lower), int(self.upper)
-            ends = (f"{column} < {least}", str(least)), (f"{column} > {most}", str(most))
-            return engine.cast(case(*ends, other=column), "int64")
         # Every engine orders NaN above all numbers, so clamping makes it the upper end.
         least, most = (engine.constant(float(end)) for end in (self.lower, self.upper))
         clamped = f"GREATEST(LEAST({engine.double_of(column)}, {most}), {least})"
@@ -164,7 +156,7 @@ class Bins(Protocol):
         """The number of bins."""
         ...
 
-    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+    def index(self, engine: Engine, column: Value) -> Value:
         """Return SQL for the bin of each number; NULL for a number in no bin."""
         ...
 
@@ -198,8 +190,8 @@ class Edges:
     def count(self) -> int:
         return len(self.edges) - 1
 
-    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
-        value = column if whole else engine.double_of(column)
+    def index(self, engine: Engine, column: Value) -> Value:
+        value = engine.double_of(column)
         # Engines order NaN above every number.
         edges = [engine.constant(float(edge)) for edge in self.edges]
         outside = f"{value} IS NULL OR {value} < {edges[0]} OR {value} > {edges[-1]}"
@@ -218,7 +210,7 @@ class RowNumbers:
 
     count: int
 
-    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+    def index(self, engine: Engine, column: Value) -> Value:
         return engine.cast(f"LEAST({column}, {self.count}) - 1", "int64")
 
 
@@ -246,10 +238,10 @@ class GridPoints:
     def count(self) -> int:
         return self.grid.last - self.grid.first + 1
 
-    def index(self, engine: Engine, column: Value, *, whole: bool) -> Value:
+    def index(self, engine: Engine, column: Value) -> Value:
         number = engine.double_of(column)
-        nowhere = f"{column} IS NULL" if whole else f"{number} IS NULL OR {engine.is_nan(number)}"
-        place = f"{self.grid.image(engine, column, whole=whole)} - {self.grid.first}"
+        nowhere = f"{number} IS NULL OR {engine.is_nan(number)}"
+        place = f"{self.grid.image(engine, column)} - {self.grid.first}"
         return engine.cast(case((nowhere, "NULL"), other=f"({place})"), "int64")
 
 

@@ -36,14 +36,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 from dpcompose.composition import Composable
-from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.errors import DomainError, optional_library
 from dpcompose.mechanisms import Concentrated
 from dpcompose.release.columns import Change
-from dpcompose.release.noise import DiscreteGaussianNoise, Selection
-from dpcompose.release.spend import Spend
+from dpcompose.release.noise import DiscreteGaussianNoise, Selection, Spend
 
 Columns = tuple[int, ...]
 """Increasing positions of some columns of a table."""
@@ -66,27 +65,10 @@ class Marginal:
     sigma: float
 
 
-class Model(Protocol):
-    """A distribution over all cells, fitted to the measured marginals."""
-
-    def counts(self, columns: Columns) -> Sequence[float]:
-        """Return the expected counts of a marginal."""
-        ...
-
-    def megabytes(self, columns: Columns) -> float:
-        """Return the size of the model in megabytes if that marginal were measured too; 0 if the
-        model does not grow.
-        """
-        ...
-
-    def after(self, measured: Sequence[Marginal]) -> Model:
-        """Return the distribution fitted to all measurements so far."""
-        ...
-
-
 @dataclass(frozen=True)
 class GraphicalModel:
-    """A graphical model, fitted by mirror descent that starts at the previous model.
+    """A graphical model, a distribution over all cells, fitted to the measured marginals by mirror
+    descent that starts at the previous model.
 
     Args:
         sizes: The number of values of each column.
@@ -97,11 +79,15 @@ class GraphicalModel:
     model: Any = field(default=None, repr=False)
 
     def counts(self, columns: Columns) -> Sequence[float]:
+        """Return the expected counts of a marginal."""
         import numpy
 
         return numpy.asarray(self.model.project(_names(columns)).datavector(), dtype=float).tolist()
 
     def megabytes(self, columns: Columns) -> float:
+        """Return the size of the model in megabytes if that marginal were measured too; 0 if the
+        model does not grow.
+        """
         library = require()
         if any(set(_names(columns)) <= set(clique) for clique in self.model.cliques):
             return 0.0
@@ -110,6 +96,7 @@ class GraphicalModel:
         )
 
     def after(self, measured: Sequence[Marginal], *, steps: int = STEPS) -> GraphicalModel:
+        """Return the distribution fitted to all measurements so far."""
         import numpy
 
         library = require()
@@ -140,11 +127,7 @@ def require() -> Any:
     Raises:
         MissingExtraError: If it is not installed.
     """
-    try:
-        import mbi
-    except ImportError:
-        raise MissingExtraError("synthetic data", "marginals") from None
-    return mbi
+    return optional_library("mbi", "synthetic data", "marginals")
 
 
 def _names(columns: Sequence[int]) -> tuple[str, ...]:
@@ -209,7 +192,7 @@ class AdaptiveMarginals:
     weights: Mapping[Columns, int] = field(repr=False)
     rounds: int
     megabytes: float
-    start: Model = field(repr=False)
+    start: GraphicalModel = field(repr=False)
 
     @property
     def mechanism(self) -> Composable:
@@ -282,7 +265,7 @@ class AdaptiveMarginals:
     def _worst(
         self,
         small: Sequence[Columns],
-        model: Model,
+        model: GraphicalModel,
         truth: ExactMarginals,
         spend: Spend,
         sigma: float,

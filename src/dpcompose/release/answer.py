@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -29,6 +30,7 @@ from dpcompose.release.arrow import arrow_table, polars_frame, write
 from dpcompose.release.design import Design, Released
 from dpcompose.release.question import Interval, Question, Values, key_columns
 from dpcompose.release.table import Table
+from dpcompose.values import Adjacency
 
 
 class AnswerTable(Card, ABC):
@@ -181,10 +183,7 @@ class Answer(AnswerTable):
     @property
     def document(self) -> list[object]:
         """The columns as plain values for JSON."""
-        return [
-            {"name": each.name, "type": each.type, "cells": [_plain(cell) for cell in each.cells]}
-            for each in self.columns
-        ]
+        return _documented(self.columns)
 
     @property
     def bounded(self) -> Sequence[str]:
@@ -268,33 +267,31 @@ def text_of(cell: Any) -> str:
     return plain(cell) if isinstance(cell, (int, float)) else str(cell)
 
 
-def answered(design: Design, question: Question, drawn: Released, receipt: Receipt) -> Answer:
-    """Return the answer of a design from its drawn values."""
-    drawn = question.ordered(drawn)
-    released = question.columns(design, drawn)
-    keys = key_columns(design.table, design.aggregation.by, drawn.keys)
+def answered(design: Design, question: Question, drawn: Released) -> list[object]:
+    """Return the answer of a design from its drawn values, as plain values.
+
+    A released column that has the name of a key gets an underscore.
+    """
+    drawn, by = question.ordered(drawn), design.aggregation.by
+    released = [
+        replace(each, name=f"{each.name}_" if each.name in by else each.name)
+        for each in question.columns(design, drawn)
+    ]
     times = len(released[0].cells) // len(drawn.keys) if drawn.keys else 1
-    spread = tuple(Values(each.name, each.type, _repeated(each.cells, times)) for each in keys)
-    return Answer(
-        question, (*spread, *_renamed(released, design.aggregation.by)), receipt, design=design
-    )
+    keys = [
+        replace(each, cells=tuple(cell for cell in each.cells for _ in range(times)))
+        for each in key_columns(design.table, by, drawn.keys)
+    ]
+    return _documented([*keys, *released])
 
 
 def stored(
-    documents: Sequence[Any],
-    designs: Sequence[Design],
-    questions: Sequence[Question],
-    receipt: Receipt,
-) -> tuple[Answer, ...]:
+    documents: Sequence[Any], designs: Sequence[Design], questions: Sequence[Question],
+    receipt: Receipt, *, replayed: bool = True,
+) -> tuple[Answer, ...]:  # fmt: skip
     """Return the answers that were stored as these documents."""
     return tuple(
-        Answer(
-            question,
-            tuple(_values(each) for each in document),
-            receipt,
-            replayed=True,
-            design=design,
-        )
+        Answer(question, tuple(map(_values, document)), receipt, replayed, design=design)
         for document, design, question in zip(documents, designs, questions, strict=True)
     )
 
@@ -319,20 +316,16 @@ def failure_of(confidence: float) -> float:
     return 1 - check.open_probability("confidence", confidence)
 
 
-def _repeated(cells: tuple[Any, ...], times: int) -> tuple[Any, ...]:
-    return tuple(cell for cell in cells for _ in range(times))
-
-
-def _renamed(released: Sequence[Values], by: Sequence[str]) -> tuple[Values, ...]:
-    """Append an underscore to released columns that have the name of a key."""
-    return tuple(
-        Values(f"{each.name}_" if each.name in by else each.name, each.type, each.cells)
-        for each in released
-    )
-
-
-def _plain(cell: Any) -> Any:
-    return cell.isoformat() if isinstance(cell, date) else cell
+def _documented(columns: Sequence[Values]) -> list[object]:
+    """Return columns as plain values, which `_values` reads."""
+    return [
+        {
+            "name": each.name,
+            "type": each.type,
+            "cells": [cell.isoformat() if isinstance(cell, date) else cell for cell in each.cells],
+        }
+        for each in columns
+    ]
 
 
 def _values(document: Mapping[str, Any]) -> Values:
@@ -342,8 +335,13 @@ def _values(document: Mapping[str, Any]) -> Values:
     return Values(document["name"], document["type"], tuple(cells))
 
 
-BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
-REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
+_BIAS = "Clamping and left-out rows move the answer too; by how much depends on the data, so it is not quoted."
+_REPLACED = " The budget holds for replacing a unit, which changes two: the price of a spend of epsilon 1 is about 2."
+
+
+def bias_under(adjacency: Adjacency) -> str:
+    """Return what the error of a quote does not include, for a budget under this adjacency."""
+    return _BIAS + (_REPLACED if adjacency is Adjacency.REPLACE else "")
 
 
 @dataclass(frozen=True)
@@ -363,7 +361,7 @@ class Quote(Card):
     price: Mapping[str, Any]
     mechanism: Composable
     fits: bool
-    bias: str = BIAS
+    bias: str = _BIAS
     left: Mapping[str, Any] = field(default_factory=dict[str, Any])
     design: Design = field(repr=False, kw_only=True)
 
@@ -455,15 +453,13 @@ def spend_within(question: Question, table: Table, currency: str) -> Mapping[str
         found = question.errors(question.bought(spend).design(table), failure, ())
         return cast("float", found)
 
-    low, high = 0, 900 * DECADES
+    high = 900 * DECADES
     while _amount(high) > _LARGEST[currency]:
         high -= 900
     if not error(high) <= most:
         return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if error(middle) <= most else (middle + 1, high)
-    return {currency: _amount(low)} | given
+    least = bisect_left(range(high), True, key=lambda index: error(index) <= most)
+    return {currency: _amount(least)} | given
 
 
 def _amount(index: int) -> Fraction:
@@ -521,17 +517,19 @@ class Explanation(Card):
     @property
     def rows(self) -> list[dict[str, str]]:
         """One mapping for each question: question, table, unit, stability, noise, price."""
-        return [
-            {
-                "question": _question_text(quote),
-                "table": "; ".join([str(quote.design.plain["table"]), *quote.design.table.steps]),
-                "unit": f"{', '.join(quote.design.table.roots[0].unit)}: neighbors differ in all rows of one",
-                "stability": _stability(quote),
-                "noise": "; ".join(_noise(plain) for plain in _steps(quote)),
-                "price": f"{_price(quote.price)} to {self.scope}{'' if quote.fits else ', more than is left'}",
-            }
-            for quote in self.quotes
-        ]
+        return [self._row(quote) for quote in self.quotes]
+
+    def _row(self, quote: Quote) -> dict[str, str]:
+        design, fitting = quote.design, "" if quote.fits else ", more than is left"
+        steps = [*design.steps, *([] if design.threshold is None else [design.threshold])]
+        return {
+            "question": _question_text(quote),
+            "table": "; ".join([design.table.name, *design.table.steps]),
+            "unit": f"{', '.join(design.table.roots[0].unit)}: neighbors differ in all rows of one",
+            "stability": _stability(quote),
+            "noise": "; ".join(_noise(step.plain()) for step in steps),
+            "price": f"{_price(quote.price)} to {self.scope}{fitting}",
+        }
 
     def in_words(self, confidence: float) -> str:
         """Return one line for a decision maker: the price, the error of each number, and what is
@@ -539,30 +537,18 @@ class Explanation(Card):
         """
         errors = list[str]()
         for quote in self.quotes:
-            known = quote.question.foreseen
-            reach = (
-                f"± {two_digits(quote.expected_error(confidence))}"
-                if known
-                else "± as its answer says"
-            )
-            errors.append(
-                f"{quote.question.kind} {reach}{' in rank' if quote.question.in_ranks else ''}"
-            )
+            question, reach = quote.question, "as its answer says"
+            if question.foreseen:
+                reach = two_digits(quote.expected_error(confidence))
+            errors.append(f"{question.kind} ± {reach}{' in rank' if question.in_ranks else ''}")
         whole = {
             name: sum((each.price[name].fraction for each in self.quotes), Fraction(0))
             for name in self.quotes[0].price
         }
         main = next((name for name in ("epsilon", "rho") if whole.get(name)), "")
-        share = (
-            whole[main] / self.quotes[0].left[main].fraction
-            if main and self.quotes[0].left[main].fraction
-            else None
-        )
-        part = (
-            "more than is left"
-            if share is None or share > 1
-            else f"{two_digits(float(100 * share))} % of what is left"
-        )
+        left, part = self.quotes[0].left[main].fraction if main else 0, "more than is left"
+        if 0 < whole.get(main, 0) <= left:
+            part = f"{two_digits(float(100 * whole[main] / left))} % of what is left"
         return f"Price: {main} {_rounded(whole.get(main, 0))}, {part}; {', '.join(errors)} at {100 * confidence:g} %"
 
     def __str__(self) -> str:
@@ -594,13 +580,6 @@ def _stability(quote: Quote) -> str:
         return f"rows belong to no unit after a join on another key; one unit moves at most {bounds.rows:,} of them"
     kept = f"of one unit at most {bounds.rows:,} rows are kept, in at most {bounds.groups:,} groups"
     return f"{kept}, {bounds.rows_per_group:,} in each"
-
-
-def _steps(quote: Quote) -> list[dict[str, object]]:
-    threshold = quote.design.threshold
-    return [step.plain() for step in quote.design.steps] + (
-        [] if threshold is None else [threshold.plain()]
-    )
 
 
 def _noise(plain: Mapping[str, Any]) -> str:

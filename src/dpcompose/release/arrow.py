@@ -10,28 +10,18 @@ Public tables, which private tables may be joined with, are Arrow tables too.
 from __future__ import annotations
 
 import csv
-import gc
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from dpcompose import check
-from dpcompose.errors import DomainError, MissingExtraError
+from dpcompose.errors import DomainError, optional_library
 from dpcompose.files import path_of, replacing
-
-
-@cache
-def warm_up() -> None:
-    """Collect garbage once after the imports, so that no long collection interrupts the first
-    question.
-    """
-    gc.collect()
 
 
 def arrow_table(columns: Sequence[tuple[str, str, Sequence[Any]]]) -> Any:
@@ -48,11 +38,7 @@ def polars_frame(table: Any) -> Any:
     Raises:
         MissingExtraError: If polars is not installed.
     """
-    try:
-        import polars
-    except ImportError:
-        raise MissingExtraError("a polars data frame", "data") from None
-    return polars.from_arrow(table)
+    return optional_library("polars", "a polars data frame", "data").from_arrow(table)
 
 
 def of_frame(frame: Any) -> Any:
@@ -243,9 +229,7 @@ class PublicTable:
             raise DomainError(
                 "on", list(keys), f"columns of the public table: {', '.join(self.kinds)}"
             )
-        most = 1 if at_most is None else check.count("at_most", at_most)
-        if not 1 <= most <= 1_000:
-            raise DomainError("at_most", most, "an integer between 1 and 1,000")
+        most = 1 if at_most is None else check.count("at_most", at_most, least=1, most=1_000)
         seen: dict[tuple[Any, ...], int] = {}
         kept: list[bool] = []
         for key in zip(*(self.frame.column(name).to_pylist() for name in keys), strict=True):
@@ -311,7 +295,6 @@ def public(source: Any) -> PublicTable:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    frame = None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.suffix.lower() not in (".csv", ".parquet") or not path.is_file():
@@ -323,8 +306,6 @@ def public(source: Any) -> PublicTable:
         )
     else:
         frame = of_frame(source)
-    if not isinstance(frame, pa.Table):
-        frame = pa.table(frame)
     if not frame.num_rows <= MOST_PUBLIC:
         raise DomainError("source", frame.num_rows, f"at most {MOST_PUBLIC:,} rows")
     names = [name.casefold() for name in frame.column_names]

@@ -31,7 +31,6 @@ from dpcompose.account import open_partition, open_scope
 from dpcompose.composition import Composable
 from dpcompose.errors import DomainError, ReleaseError, UnknownScopeError, UnsupportedError
 from dpcompose.ledger import Amount, Ledger, Receipt
-from dpcompose.release.aggregate import is_readable, same
 from dpcompose.release.design import digest
 from dpcompose.release.query import Query, Value, case, over
 from dpcompose.release.table import CATALOGUED, Table
@@ -266,8 +265,7 @@ def opened_parts(
     column = table.column(by)
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not 2 <= len(keys) <= MOST_PARTS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError("keys", type(keys).__name__, f"a list of 2 to {MOST_PARTS} keys")
-    if not column.groups:
-        raise DomainError("by", by, "a column of integers, text, dates or truth values")
+    column.require_key("by")
     found = [column.key(f"keys[{at}]", each) for at, each in enumerate(keys)]
     if None in found or len(set(found)) < len(found):
         raise DomainError("keys", len(found), "different keys without NULL")
@@ -305,14 +303,14 @@ def opened_parts(
 def rows_of_parts(table: Table, by: str, keys: Sequence[Any], sampling: Sampling) -> list[Query]:
     """Return the rows of each part; every unit is in exactly one of them."""
     engine, names = table.engine, [each.name for each in table.columns]
-    same_key = same(table, by)
+    same_key = table.comparable(by)
     branches = ((f"{same_key} = {engine.constant(key)}", str(at)) for at, key in enumerate(keys))
     place = case(*branches)
-    units = [same(table, name) for name in table.unit]
+    units = [table.comparable(name) for name in table.unit]
     start = sampling.start(table, units, "parts")
     ranked = table.data.select(
         *names,
-        where=[is_readable(table, name) for name in (by, *table.unit)],
+        where=[table.is_readable(name) for name in (by, *table.unit)],
         dpcompose_place=engine.cast(place, "int64"),
         dpcompose_rank=Value(f"(({place} + {start}) % {len(keys)})", "int64"),
         **{f"dpcompose_unit{at}": unit for at, unit in enumerate(units)},

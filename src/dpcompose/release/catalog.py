@@ -22,7 +22,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -40,29 +40,21 @@ from dpcompose.errors import (
 from dpcompose.ledger import Ledger
 from dpcompose.release.arrow import PublicSource, PublicTables, public as public_table
 from dpcompose.release.bounding import Binding
-from dpcompose.release.columns import Bounds, TableColumn
+from dpcompose.release.columns import Bounds, TableColumn, one_of
 from dpcompose.release.engines import OnDuckDB
+from dpcompose.release.noise import exact
 from dpcompose.release.query import KIND_TYPES, KINDS, Query
 from dpcompose.release.question import of_numbers
 from dpcompose.release.session import Session
-from dpcompose.release.spend import exact
 from dpcompose.release.table import CATALOGUED, Table, columns_of, table
 
 _NEEDED = {"source", "unit", "max_rows_per_unit"}
+_BOUNDS = ("max_groups_per_unit", "max_rows_per_group")
 LONGEST = 256
 """The number of letters of a text that a worker reads, where the catalog states no other."""
-_POSSIBLE = _NEEDED | {
-    "max_groups_per_unit",
-    "max_rows_per_group",
-    "name",
-    "schema",
-    "line_breaks",
-    "ranges",
-    "longest",
-}
+_POSSIBLE = _NEEDED | {*_BOUNDS, "name", "schema", "line_breaks", "ranges", "longest"}
 
 
-@dataclass(frozen=True, init=False)
 class Catalog:
     """The tables that the keeper of a scope defined.
 
@@ -75,34 +67,20 @@ class Catalog:
         DomainError: If it was opened without a catalog.
     """
 
-    ledger: Ledger
-    scope: str
-    version: str
-    tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
-    public: Mapping[str, PublicSource] = field(repr=False)
-
     def __init__(self, ledger: Ledger, scope: str) -> None:
-        said = _note_of(ledger, scope).get("catalog")
-        if said is None:
-            raise DomainError(
-                "scope",
-                scope,
-                "a scope that was opened with a catalog",
-                "Use release.Catalog.define",
-            )
+        catalog = _note_of(ledger, scope).get("catalog")
+        if catalog is None:
+            domain = "a scope that was opened with a catalog"
+            raise DomainError("scope", scope, domain, "Use release.Catalog.define")
+        self.ledger, self.scope = ledger, scope
         try:
-            found = {
-                "version": str(said["version"]),
-                "tables": {str(name): said["tables"][name] for name in said["tables"]},
-                "public": {
-                    name: PublicSource(name, **said["public"][name])
-                    for name in said.get("public", {})
-                },
+            self.version = str(catalog["version"])
+            self.tables: Mapping[str, Mapping[str, Any]] = dict(catalog["tables"])
+            self.public = {
+                name: PublicSource(name, **own) for name, own in catalog.get("public", {}).items()
             }
-        except (AttributeError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise ReleaseError(f"{scope}: its catalog cannot be read. Open another scope") from None
-        for name, value in ({"ledger": ledger, "scope": scope} | found).items():
-            object.__setattr__(self, name, value)
 
     @classmethod
     def define(
@@ -172,10 +150,7 @@ class Catalog:
         for name, path in listed.items():
             label = check.line("public", name)
             file = _location(path, f"public[{label!r}]")
-            described[label] = {
-                "source": file,
-                "digest": public_table(file).digest,
-            }
+            described[label] = {"source": file, "digest": public_table(file).digest}
         catalog = {"version": secrets.token_hex(16), "tables": said, "public": described}
         note = {"catalog": catalog, "trust_view": list(trust_view)}
         open_scope(ledger, scope, filter=filter, note=note, actor=actor)
@@ -188,7 +163,7 @@ class Catalog:
         """
         found: dict[str, dict[str, Any]] = {}
         for name, own in self.tables.items():
-            groups, rows_per_group = own.get("max_groups_per_unit"), own.get("max_rows_per_group")
+            groups, rows_per_group = (own.get(each) for each in _BOUNDS)
             bounds = Bounds.stated(
                 own["max_rows_per_unit"], groups=groups, rows_per_group=rows_per_group
             )
@@ -229,8 +204,7 @@ class Catalog:
         Raises:
             DomainError: If there is none, or its columns are no longer those that were catalogued.
         """
-        if name not in self.tables:
-            raise DomainError("name", name, f"one of {', '.join(self.tables)}")
+        one_of("name", name, self.tables)
         made = table(**arguments_of_table(self.tables[name]))
         return catalogued(made, name, self.described[name], self.public)
 
@@ -344,10 +318,8 @@ def _ranges(source: Table, ranges: object) -> dict[str, list[str]]:
     """Return the ranges in their stored form: lower and upper ends of numbers, possible values of
     texts.
     """
-    if not isinstance(ranges, Mapping):
-        raise DomainError(
-            "ranges", ranges, "a mapping from columns to their ends, such as {'age': (0, 120)}"
-        )
+    domain = "a mapping from columns to their ends, such as {'age': (0, 120)}"
+    check.kind("ranges", ranges, Mapping, domain)
     found: dict[str, list[str]] = {}
     for column, ends in cast("Mapping[str, Any]", ranges).items():
         name = f"ranges[{column!r}]"
@@ -525,12 +497,9 @@ def _definition(
     opened.close()
     for name, value in stated.items():
         if stored is not None and value is not None and value != said.get(name, {}):
-            raise DomainError(
-                "release.open",
-                f"{name}={value!r}",
-                f"{said.get(name)!r}, as it was opened before",
-                "Person, columns and bound stay as they are",
-            )
+            domain = f"{said.get(name)!r}, as it was opened before"
+            remedy = "Person, columns and bound stay as they are"
+            raise DomainError("release.open", f"{name}={value!r}", domain, remedy)
     return definition | {name: value for name, value in stated.items() if value is not None}
 
 

@@ -5,7 +5,8 @@ reading a row.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Self
@@ -13,7 +14,7 @@ from typing import Any, Self
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.arrow import PublicTables
-from dpcompose.release.query import Engine, Query, Relation, TableName
+from dpcompose.release.query import Engine, Query, Relation, TableName, Value
 
 MOST_ROWS = 2**31
 LARGEST_CHANGE = 2**53
@@ -71,7 +72,7 @@ class Bounds:
         Raises:
             DomainError: If a bound is no integer between 1 and 2^31, or exceeds the number of rows.
         """
-        most = _bound("max_rows_per_unit", rows, MOST_ROWS)
+        most = check.count("max_rows_per_unit", rows, least=1, most=MOST_ROWS)
         return cls(
             most,
             most if groups is None else _bound("max_groups_per_unit", groups, most),
@@ -105,12 +106,8 @@ class Bounds:
         )
         l1 = full * self.rows_per_group + rest
         if not size * l1 <= LARGEST_CHANGE:
-            raise DomainError(
-                "change of one unit",
-                size * l1,
-                "at most 2^53 grid steps",
-                "Take a coarser granularity, or fewer rows of a unit",
-            )
+            remedy = "Take a coarser granularity, or fewer rows of a unit"
+            raise DomainError("change of one unit", size * l1, "at most 2^53 grid steps", remedy)
         return Change(
             largest=size * self.rows_per_group,
             coordinates=min(self.groups * bins, l1),
@@ -129,13 +126,18 @@ class Bounds:
 
 
 def _bound(name: str, value: object, most: int) -> int:
-    number = check.count(name, value)
-    if not 1 <= number <= most:
-        raise DomainError(name, number, f"an integer between 1 and {most:,}")
-    return number
+    return check.count(name, value, least=1, most=most)
 
 
 Key = tuple[Any, ...]
+MOST_TEXT = 10_000
+KEYS = {
+    "integer": "a 64-bit integer",
+    "text": "a text",
+    "boolean": "True or False",
+    "date": "a date, such as '2030-01-31'",
+}
+"""Kinds of columns that can be keys, and their values in words: all engines agree on which are equal."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,13 @@ class TableColumn:
         """Whether its values can be group keys: all engines must agree on equality, which they do
         not for floats.
         """
-        return self.kind in _READERS
+        return self.kind in KEYS
+
+    def require_key(self, argument: str) -> None:
+        """Raise DomainError, about this argument, unless its values can be group keys."""
+        if not self.groups:
+            domain = "a column of integers, text, dates or truth values"
+            raise DomainError(argument, self.name, domain, f"It holds {self.type}")
 
     @property
     def identifies(self) -> bool:
@@ -177,50 +185,44 @@ class TableColumn:
         """
         if value is None:
             return None
-        read, domain = _READERS[self.kind]
-        found = read(value)
-        if found is None:
-            raise DomainError(name, value, f"{domain}, as the column {self.name!r} holds")
-        return found
+        read = value
+        if self.kind == "date" and isinstance(value, str) and len(value) == 10:
+            # The form in which JSON and SQL write it.
+            with suppress(ValueError):
+                read = date.fromisoformat(value)
+        kind, key = value_with_kind(read)
+        if kind != self.kind:
+            domain = f"{KEYS[self.kind]}, as the column {self.name!r} holds"
+            raise DomainError(name, value, domain)
+        return key
 
 
-def _integer(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return None
-    number = int(value)
-    return number if -(2**63) <= number < 2**63 else None
+def one_of(name: str, value: Any, accepted: Collection[str], remedy: str = "") -> None:
+    """Raise DomainError unless `value` is one of these words."""
+    if not (isinstance(value, str) and value in accepted):
+        raise DomainError(name, value, f"one of {', '.join(dict.fromkeys(accepted))}", remedy)
 
 
-def _text(value: Any) -> str | None:
-    if not isinstance(value, str) or len(value) > 10_000:
-        return None
-    try:
-        # A lone surrogate cannot be encoded in UTF-8.
-        value.encode()
-    except UnicodeEncodeError:
-        return None
-    return value if "\0" not in value else None
+def value_with_kind(value: Any) -> tuple[str, Any]:
+    """Return the kind of a Python value that every engine holds, and the value; the kind is empty
+    for all other values.
+    """
+    match value:
+        case bool():
+            return "boolean", value
+        case numbers.Integral() if -(2**63) <= int(value) < 2**63:
+            return "integer", int(value)
+        case str() if len(value) <= MOST_TEXT and "\0" not in value and _is_utf8(value):
+            return "text", value
+        case date() if not isinstance(value, datetime):
+            return "date", value
+        case _:
+            return "", value
 
 
-def _date(value: Any) -> date | None:
-    if isinstance(value, str) and len(value) == 10:  # The form in which JSON and SQL write it.
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, date) and not isinstance(value, datetime) else None
-
-
-def _boolean(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "integer": (_integer, "a 64-bit integer"),
-    "text": (_text, "a text"),
-    "boolean": (_boolean, "True or False"),
-    "date": (_date, "a date, such as '2030-01-31'"),
-}
+def _is_utf8(text: str) -> bool:
+    """Whether a text can be encoded, which one with a lone surrogate cannot."""
+    return text.encode(errors="ignore").decode() == text
 
 
 def sorting(key: Key) -> tuple[tuple[bool, Any], ...]:
@@ -280,18 +282,25 @@ class UnitTable:
         unique = () if self.relation is None or self.joined else self.relation.unique
         return any(columns <= {*self.unit} for columns in unique)
 
+    def comparable(self, name: str) -> Value:
+        """Return SQL for a column such that equal SQL values mean the same value."""
+        column, is_text = self.data[name], self.column(name).kind == "text"
+        return self.engine.binary_collation(column) if is_text else column
+
+    def is_readable(self, name: str) -> str:
+        """Return SQL for whether a column holds a value that can be told apart from all others."""
+        column, is_text = self.data[name], self.column(name).kind == "text"
+        return self.engine.readable(column) if is_text else f"({column} IS NOT NULL)"
+
     def column(self, name: object, argument: str = "column") -> TableColumn:
         """Return the column of that name.
 
         Raises:
             DomainError: If there is none.
         """
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise DomainError(
-            argument, name, f"one of {', '.join(column.name for column in self.columns)}"
-        )
+        columns = {column.name: column for column in self.columns}
+        one_of(argument, name, columns)
+        return columns[str(name)]
 
     def ends(self, column: str, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Return the lower and upper end of a column's values; an end that is not stated is the

@@ -5,6 +5,7 @@ constants.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -83,8 +84,7 @@ class CountingPlan(Card):
 
     def curves(self, *, points: int = 25) -> tuple[AccuracyCurve, ...]:
         """Return for each method the error at increasing numbers of queries, for a plot."""
-        if not check.count("points", points, least=2) <= MOST_POINTS:
-            raise DomainError("points", points, f"an integer from 2 to {MOST_POINTS}")
+        check.count("points", points, least=2, most=MOST_POINTS)
         most = max(row.queries for row in self.rows if row.accuracy == "each")
         last = min(max(math.log10(max(most, 10)) + 1, 3), math.log10(MOST_QUERIES))
         counts = sorted(
@@ -208,7 +208,7 @@ def _advanced(scale: float, epsilon: float, delta: float) -> int:
     def fits(times: int) -> bool:
         return printed_advanced([(each, times)], slack=delta).epsilon <= epsilon
 
-    return _most(fits)
+    return bisect_left(range(1, 2**50), True, key=lambda times: not fits(times))
 
 
 def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
@@ -220,23 +220,6 @@ def _tight(mechanism: Composable, epsilon: float, delta: float) -> int:
     except UnreachableError:
         return 0
     return int(found.value)
-
-
-def _most(fits: Callable[[int], bool]) -> int:
-    """Return the largest number for which `fits` is true; 0 if 1 does not fit."""
-    if not fits(1):
-        return 0
-    low, high = 1, 2
-    while high < MOST_QUERIES and fits(high):
-        low, high = high, 2 * high
-    return int(
-        largest(
-            lambda each: fits(int(each)),
-            low=low,
-            high=high,
-            middle=lambda one, two: (one + two) // 2,
-        )
-    )
 
 
 def _row(

@@ -14,19 +14,18 @@ from typing import Any, ClassVar, cast
 from dpcompose import check
 from dpcompose.errors import DomainError
 from dpcompose.release.aggregation import MOST_BINS, Aggregation, Edges, RowNumbers
-from dpcompose.release.columns import Key
+from dpcompose.release.columns import Key, one_of
 from dpcompose.release.design import Design, NoiseStep, PeelingStep, Released, digest
-from dpcompose.release.noise import Selection, noise_for, quotient_interval
+from dpcompose.release.noise import Selection, Spend, noise_for, quotient_interval
 from dpcompose.release.question import (
     MOST_KEYS,
+    Headings,
     OfColumn,
     Question,
     Quotient,
     Values,
     of_numbers,
-    one_of,
 )
-from dpcompose.release.spend import Spend
 from dpcompose.release.table import Table
 
 
@@ -157,11 +156,7 @@ class Distinct(OfColumn):
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         what = Aggregation(*self._groups(table), item=self.column)
-        if not table.column(self.column).groups:
-            domain = "a column of integers, text, dates or truth values"
-            raise DomainError(
-                "column", self.column, domain, f"It holds {table.column(self.column).type}"
-            )
+        table.column(self.column).require_key("column")
         if what.public is None:
             domain = "a list of keys, where distinct values are counted by group"
             raise DomainError("keys", None, domain)
@@ -218,12 +213,9 @@ class Top(Question):
             or (asked.delta and asked.currency == "epsilon")
         ):
             if self.method == "peeling":
-                raise DomainError(
-                    "method",
-                    self.method,
-                    "'counts': peeling needs public keys, and no delta beside an epsilon",
-                    "State keys= and no delta, or leave method out",
-                )
+                domain = "'counts': peeling needs public keys, and no delta beside an epsilon"
+                remedy = "State keys= and no delta, or leave method out"
+                raise DomainError("method", self.method, domain, remedy)
             return noisy
         step = self._peeling(table, public, asked)
         assert isinstance(counted.steps[0], NoiseStep)
@@ -273,8 +265,8 @@ class RowsPerUnit(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.most is not None and not check.count("most", self.most, least=1) <= MOST_BINS:
-            raise DomainError("most", self.most, f"an integer from 1 to {MOST_BINS:,}")
+        if self.most is not None:
+            check.count("most", self.most, least=1, most=MOST_BINS)
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         most = min(table.bounds.rows, MOST_BINS) if self.most is None else int(self.most)
@@ -307,7 +299,8 @@ class LeftOut(Quotient):
     question: Question
 
     kind: ClassVar[str] = "left out"
-    headings: ClassVar[Sequence[tuple[str, str]]] = (("share", "double"), ("units", "int64"))
+    written: ClassVar[bool] = False
+    headings: ClassVar[Headings] = (("share", "double"), ("units", "int64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

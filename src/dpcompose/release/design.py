@@ -18,8 +18,7 @@ from dpcompose.mechanisms import BlackBox, Concentrated
 from dpcompose.release.aggregate import Groups, Numbers
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.columns import Change, Key, sorting
-from dpcompose.release.noise import Noise, Selection, noise_for
-from dpcompose.release.spend import Spend, below
+from dpcompose.release.noise import Noise, Selection, Spend, below, noise_for
 from dpcompose.release.table import Table
 
 
@@ -393,15 +392,9 @@ class Design:
         }
         there = sorted((key for key, number in counted.items() if number >= fewest), key=sorting)
         drawn = self.threshold.draw([counted[key] for key in there])
-        out = [
-            (key, number)
-            for key, (comes_out, number) in zip(there, drawn, strict=True)
-            if comes_out
-        ]
-        alone = not self.steps
-        return tuple(key for key, _ in out), [
-            tuple((number,) for _, number in out)
-        ] if alone else []
+        pairs = zip(there, drawn, strict=True)
+        out = {key: (number,) for key, (comes_out, number) in pairs if comes_out}
+        return tuple(out), [] if self.steps else [tuple(out.values())]
 
 
 def scores(counts: Sequence[int], quantile: Fraction) -> list[int]:

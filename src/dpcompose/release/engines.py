@@ -18,9 +18,6 @@ from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.query import (
-    KINDS,
-    TYPES,
-    WHOLE,
     Engine,
     Order,
     Query,
@@ -33,6 +30,7 @@ from dpcompose.release.query import (
 )
 
 FEW = 50
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _KEY_TYPES = {int: "int64", str: "string", date: "date"}
 _RELATIONS = """
 SELECT database_name, schema_name, path, CASE WHEN type <> 'duckdb' OR temporary THEN 'other' ELSE 'table' END, sql
@@ -60,7 +58,7 @@ class OnDuckDB(Engine):
 
     name = "DuckDB"
     labels = True
-    types = TYPES | {"timestamp": "TIMESTAMP", "decimal": "DECIMAL(18, 3)"}
+    types = Engine.types | {"timestamp": "TIMESTAMP", "decimal": "DECIMAL(18, 3)"}
 
     def quotient(self, one: str, two: str) -> str:
         """As in any engine; DuckDB's NULLIF would write the divisor twice."""
@@ -214,7 +212,7 @@ def _numbered(rows: Query, of: Sequence[str], order: Order) -> Query:
     sort = [*equal, *order(rows)]
     # DuckDB computes a sum over all rows once, but count(*) again for each row.
     total = over(
-        f"SUM({case((f'{rows[of[0]]} IS NOT NULL', '1'), other='0')})", order=sort, frame=WHOLE
+        f"SUM({case((f'{rows[of[0]]} IS NOT NULL', '1'), other='0')})", order=sort, frame=_WHOLE
     )
     before = f"({over('RANK()', order=equal)} - 1)"
     last = f"CAST(ROUND({over('CUME_DIST()', order=equal)} * {total}) AS BIGINT)"
@@ -263,7 +261,7 @@ class OnPostgreSQL(Engine):
     """
 
     name = "PostgreSQL"
-    types = TYPES | {"float64": "DOUBLE PRECISION", "string": "TEXT"}
+    types = Engine.types | {"float64": "DOUBLE PRECISION", "string": "TEXT"}
 
     def __init__(self, raw: Any, *, connect: Callable[[], Any] | None = None) -> None:
         super().__init__(raw, connect=connect)
@@ -274,9 +272,6 @@ class OnPostgreSQL(Engine):
 
     def text(self, value: str) -> str:
         return "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-    def divided(self, whole: str, by: str) -> str:
-        return f"({whole} / {by})"
 
     def is_nan(self, number: str) -> str:
         return f"({number} = 'NaN'::float8)"
@@ -409,8 +404,8 @@ class OnSpark(Engine):
     name = "Spark"
     quote = "`"
     scattered = True
-    types = TYPES | {"string": "STRING"}
-    kinds = KINDS | {"timestamp": "timestamp('UTC')"}
+    types = Engine.types | {"string": "STRING"}
+    kinds = Engine.kinds | {"timestamp": "timestamp('UTC')"}
 
     def double(self, number: str) -> str:
         return f"({number}D)"
@@ -422,9 +417,6 @@ class OnSpark(Engine):
         if value.isascii() and value.replace(" ", "").isalnum():
             return f"'{value}'"
         return f"CAST(X'{value.encode().hex()}' AS STRING)"
-
-    def divided(self, whole: str, by: str) -> str:
-        return f"({whole} DIV {by})"
 
     def exact_sum(self, value: str) -> str:
         return f"SUM(CAST({value} AS DECIMAL(28, 0)))"

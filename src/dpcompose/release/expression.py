@@ -9,73 +9,64 @@ subquery, a random number or the current time.
 
 from __future__ import annotations
 
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from typing import Any, NoReturn
 
 from dpcompose import check
 from dpcompose.errors import DomainError, UnknownMethodError, UnsupportedError
+from dpcompose.release.columns import one_of, value_with_kind
 
 # Methods of tables: what they are, why they are refused, and what to use instead.
 _OF_TABLES = """
 order_by sort_values sort | a sorted table | the place of a row follows from the rows of others | Sort the answer
-limit head tail first top_k topk nlargest nsmallest | a part of the rows | which rows are in it follows from the rows
-  of others | Use where
-distinct drop_duplicates unique | distinct rows | whose row is kept follows from the rows of others | Ask
-  session.units
+limit head tail first top_k topk nlargest nsmallest | a part of the rows | others decide which rows are in it | Use where
+distinct drop_duplicates unique | distinct rows | others decide whose row is kept | Ask session.units
 aggregate agg count sum mean min max nunique value_counts describe info | an aggregate of a table | rows of several
   units become one | Ask the session for counts, sums and the like
 group_by groupby over | a grouped table | rows of several units become one | Ask with by=
-window rolling | a window | a row becomes a function of the rows of others | Ask the session for counts, sums and the
-  like
-cross_join | a cross join | a row of one unit meets those of all others | Join on the unit, or a public table
-intersect | an intersection | one unit's rows decide there what others count | Use where
-difference | a difference | one unit's rows decide there what others count | Use where
+window rolling | a window | a row becomes a function of the rows of others | Ask the session for counts and sums
+intersect difference | a set operation | one unit's rows decide there what others count | Use where
 sample | a sample | its chance is not accounted for | Ask the whole table
 sql | SQL of the engine's own | what is not known to be sound is refused | Use session.sql
-asof_join | a join on the nearest key | a row meets those of others | Join on the unit, or a public table
-semi_join | a semi join | one unit's rows decide there what others count | Join on the unit, with how='inner'
-anti_join | an anti join | one unit's rows decide there what others count | Join on the unit, with how='left'
-inner_join left_join right_join outer_join any_inner_join any_left_join merge | a join by another name | its rows
-  would belong to several units, or to none | Use join(other, on=..., how='inner' or 'left')
+cross_join asof_join semi_join anti_join inner_join left_join right_join outer_join any_inner_join any_left_join merge
+  | a join by another name | a row of one unit would meet, or decide about, those of others
+  | Use join(other, on=..., how='inner' or 'left'), on the unit or with a public table
 unnest explode | an unnested column | how many rows come out is not bounded | Use where
 pivot_wider pivot_longer pivot melt | a pivot | columns follow from rows of others | Ask with by= two columns
 fill_forward ffill bfill interpolate | filling from other rows | a row takes values of others | Use fill_null
-map apply pipe transform | a function of your own | what it does to rows is not known | Use the functions of
-  release.col
+map apply pipe transform | a function of your own | what it does to rows is not known | Use release.col and its methods
 filter query loc iloc | a filter by another name | conditions are expressions of release.col | Use where
-rename drop relocate cast assign with_columns | columns by another name | columns are chosen and made by two methods |
-  Use select and mutate
-execute to_pandas to_polars to_pyarrow to_csv to_parquet collect show preview cache view | the rows themselves | rows
-  are never shown | Ask the session for counts, sums and the like
+rename drop relocate cast assign with_columns | columns by another name | two methods make columns | Use select and mutate
+execute to_pandas to_polars to_pyarrow to_csv to_parquet collect show preview cache view | the rows themselves
+  | rows are never shown | Ask the session for counts, sums and the like
 [...] | a column or rows by an index | rows are never shown | Use select, where, and release.col(name) in expressions
 """
 # Methods of columns, which are all of one sort: why they are refused, and what to use instead.
 _OF_EXPRESSIONS = """
 sum mean min max count nunique any all std var median quantile over rank dense_rank ntile percent_rank cume_dist lag
   lead cumsum cummax cummin first last nth collect mode topk argmin argmax approx_median approx_nunique value_counts
-  corr cov shift diff rolling group_concat arbitrary | it is a function of the rows of others | Ask the session for
-  aggregates
+  corr cov shift diff rolling group_concat arbitrary
+  | it is a function of the rows of others | Ask the session for aggregates
 re_search re_extract re_replace re_split like ilike rlike match | it can take forever at one person's row, and engines
   read it in different ways | Use contains, starts_with or ends_with
 random now today uuid row_number | its value does not follow from the row | Use its columns
-isin isnull notnull fillna coalesce startswith endswith strip | it has another name here, or is not in the list | Use
-  is_in, is_null, fill_null, starts_with, ends_with
+isin isnull notnull fillna coalesce startswith endswith strip | it has another name here, or is not in the list
+  | Use is_in, is_null, fill_null, starts_with, ends_with
 ** pow exp log sqrt ln | engines overflow, or round, in different ways | Use *, or release.case
 // | engines divide integers in different ways | Use (a / b).floor()
 [...] | an expression has no parts | Use its methods
 """
 
 
-def _by_name(lines: str) -> dict[str, list[str]]:
+def by_name(lines: str) -> dict[str, list[str]]:
+    """Return what lines such as "name other | reason | remedy" say of each name."""
     rows = [line.split(" | ") for line in lines.replace("\n  ", " ").strip().splitlines()]
     return {name: words for names, *words in rows for name in names.split()}
 
 
-_REASONS = {"a table": _by_name(_OF_TABLES), "an expression": _by_name(_OF_EXPRESSIONS)}
+_REASONS = {"a table": by_name(_OF_TABLES), "an expression": by_name(_OF_EXPRESSIONS)}
 
 
 def refused_method(of: str, name: str) -> UnknownMethodError:
@@ -117,7 +108,6 @@ DEEPEST = 150
 LARGEST = 1e150
 MOST_VALUES = 1_000
 """The largest number of values in a list, and of conditions in one chain of `and` or `or`."""
-MOST_TEXT = 10_000
 FARTHEST = 10**9
 """The largest position in a text."""
 UNITS = ("year", "quarter", "month", "week")
@@ -302,8 +292,7 @@ class RowExpression(ABC):
 
     def truncate(self, unit: str) -> RowExpression:
         """The first day of the year, quarter, month or week (from Monday) in which a date lies."""
-        if unit not in UNITS:
-            raise DomainError("truncate", unit, f"one of {', '.join(UNITS)}")
+        one_of("truncate", unit, UNITS)
         return call(f"first_of_{unit}", self)
 
     def date(self) -> RowExpression:
@@ -479,27 +468,13 @@ def _chain(name: str, one: object, other: object) -> RowExpression:
 
 
 def _literal(value: object) -> LiteralValue:
+    kind, read = value_with_kind(value)
+    if kind and read != -(2**63):
+        return LiteralValue(read)
+    if isinstance(value, float) and abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
+        return LiteralValue(value + 0.0)
     domain = "True, False, a 64-bit integer, a float up to 1e150 in size, a text, or a date"
-    match value:
-        case bool():
-            return LiteralValue(value)
-        case numbers.Integral() if -(2**63) < int(value) < 2**63:
-            return LiteralValue(int(value))
-        case float() if abs(value) <= LARGEST and not 0 < abs(value) < 1 / LARGEST:
-            return LiteralValue(value + 0.0)
-        case str() if (
-            len(value) <= MOST_TEXT
-            and "\0" not in value
-            and value.encode(errors="ignore").decode() == value
-        ):
-            return LiteralValue(str(value))
-        case date() if not isinstance(value, datetime):
-            return LiteralValue(value)
-        case _:
-            shown = (
-                f"a text of {len(value):,} characters"
-                if isinstance(value, str)
-                else type(value).__name__
-            )
-            shown = value if isinstance(value, int | float) else shown
-            raise DomainError("value", shown, domain, "NULL is asked for by is_null()")
+    shown = type(value).__name__
+    if isinstance(value, int | float | str):
+        shown = f"a text of {len(value):,} characters" if isinstance(value, str) else value
+    raise DomainError("value", shown, domain, "NULL is asked for by is_null()")

@@ -28,16 +28,9 @@ from dpcompose.release.expression import (
 from dpcompose.release.query import KIND_TYPES, Engine, Value, case
 
 MOST_WEIGHT = 5_000
-PARTS = {
-    "YEAR": ("year", 0),
-    "QUARTER": ("quarter", 0),
-    "MONTH": ("month", 0),
-    "WEEK": ("week", 0),
-    "DAY": ("day", 0),
-    "DOY": ("day_of_year", 0),
-    "DOW": ("day_of_week", 1),
-}
-"""Parts of a date by keyword of EXTRACT: the function, and the excess of Spark's number."""
+_PLAIN_PARTS = {name.upper(): name for name in ("year", "quarter", "month", "week", "day")}
+PARTS = {**_PLAIN_PARTS, "DOY": "day_of_year", "DOW": "day_of_week"}
+"""The functions for parts of a date, by keyword of EXTRACT."""
 NUMBERS = ("integer", "float")
 _KINDS = {type: kind for kind, type in KIND_TYPES.items()}
 
@@ -328,16 +321,14 @@ def _of_texts(template: str, **others: str) -> Function:
     return Function("a text and a constant text", _only("text", "boolean"), says)
 
 
-def _part(word: str, less: int = 0) -> Function:
+def _part(word: str) -> Function:
     """Return the function for a part of a date; Spark counts days of the week from 1."""
-    template = f"EXTRACT({word} FROM {{0}})"
-    return _of_one(
-        "date",
-        "integer",
-        lambda engine, values: engine.cast(
-            f"({template.format(*values)} - {less if engine.name == 'Spark' else 0})", "int64"
-        ),
-    )
+
+    def says(engine: Engine, values: Sequence[Value]) -> str:
+        excess = 1 if engine.name == "Spark" and word == "DOW" else 0
+        return engine.cast(f"(EXTRACT({word} FROM {values[0]}) - {excess})", "int64")
+
+    return _of_one("date", "integer", says)
 
 
 def _first_day(unit: str) -> Function:
@@ -398,7 +389,7 @@ FUNCTIONS: Mapping[str, Function] = {
         "a text and two constants", "SUBSTRING({0}, {1}, {2})", (1, FARTHEST), (0, FARTHEST)
     ),
     "right": _of_places("a text and a constant", "RIGHT({0}, {1})", (0, FARTHEST)),
-    **{name: _part(word, less) for word, (name, less) in PARTS.items()},
+    **{name: _part(word) for word, name in PARTS.items()},
     **{f"first_of_{unit}": _first_day(unit) for unit in UNITS},
     "date": _of_one(
         "timestamp",

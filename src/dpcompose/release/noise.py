@@ -1,17 +1,20 @@
-"""Discrete noise drawn exactly, private selection among scores, and confidence intervals for
-quotients of noisy sums.
+"""The spend of a question, and what it buys: discrete noise drawn exactly, private selection among
+scores, and confidence intervals for quotients of noisy sums.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache, partial
 from itertools import accumulate
+from numbers import Integral
 from statistics import NormalDist
+from typing import Any, cast
 
 from dpcompose.composition import Composable, calibrate, compose
 from dpcompose.errors import DomainError
@@ -26,8 +29,109 @@ from dpcompose.mechanisms import (
 )
 from dpcompose.release import sampler
 from dpcompose.release.columns import Change
-from dpcompose.release.spend import Spend, below
-from dpcompose.values import rounded_up
+from dpcompose.values import double_below, rounded_up
+
+LARGEST_TYPED = 10**30
+
+
+def exact(name: str, value: object) -> Fraction:
+    """Return the number as a fraction.
+
+    Raises:
+        DomainError: If it is no finite number below 10^30 in absolute value, written with at most
+            60 characters.
+    """
+    number = _read(value)
+    if number is None or not abs(number) < LARGEST_TYPED or not number.denominator < LARGEST_TYPED:
+        raise DomainError(name, value, "a decimal number of a size below 10^30")
+    return number
+
+
+def _read(value: object) -> Fraction | None:
+    match value:
+        case bool():
+            return None
+        case Fraction():
+            return value
+        case Integral():
+            return Fraction(int(value))
+        case float():
+            return Fraction(repr(float(value))) if math.isfinite(value) else None
+        case Decimal():
+            return Fraction(value) if value.is_finite() and abs(value.adjusted()) < 100 else None
+        case str() if len(value) <= 60:
+            try:
+                return _read(Decimal(value))
+            except InvalidOperation:
+                return None
+        case _:
+            return None
+
+
+RESERVE = Fraction(1, 2**40)
+"""A relative reserve, so that a thousand rounded-up float prices stay within the spend."""
+_LIMITS = {"epsilon": Fraction(100), "rho": Fraction(1000), "delta": Fraction(1, 2)}
+SPEND_DOMAIN = "one of {'epsilon': e}, {'rho': r}, {'epsilon': e, 'delta': d} or {'rho': r, 'delta': d}, each > 0"
+
+
+@dataclass(frozen=True)
+class Spend:
+    """The most an answer may cost: an amount of epsilon or rho, and a delta.
+
+    Args:
+        amount: Exact, > 0.
+        currency: "epsilon" or "rho".
+        delta: Exact; 0 if none was named.
+    """
+
+    amount: Fraction
+    currency: str
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def stated(cls, spend: object) -> Spend:
+        """Return the spend as typed; a float is read as its shortest decimal.
+
+        Raises:
+            DomainError: If it is no such mapping, or a number is not in (0, 100] for epsilon, (0,
+                1000] for rho, (0, 1/2] for delta.
+        """
+        if not isinstance(spend, Mapping) or ("epsilon" in spend) == ("rho" in spend):
+            raise DomainError("spend", spend, SPEND_DOMAIN)
+        named = cast("Mapping[object, object]", spend)
+        if not set(named) <= set(_LIMITS):
+            raise DomainError("spend", dict(named), SPEND_DOMAIN)
+        amounts = {str(name): exact(f"spend[{name!r}]", value) for name, value in named.items()}
+        for name, amount in amounts.items():
+            if not 0 < amount <= _LIMITS[name]:
+                raise DomainError(
+                    f"spend[{name!r}]", named[name], f"a number > 0 and at most {_LIMITS[name]}"
+                )
+        currency = "rho" if "rho" in amounts else "epsilon"
+        return cls(amounts[currency], currency, amounts.get("delta", Fraction(0)))
+
+    def part(self, part: Fraction, *, delta: bool = True) -> Spend:
+        """Return this fraction of the amount, with the same fraction of the delta or none."""
+        return Spend(self.amount * part, self.currency, self.delta * part if delta else Fraction(0))
+
+    def with_delta(self, delta: Fraction) -> Spend:
+        """Return the same amount with another delta."""
+        return Spend(self.amount, self.currency, delta)
+
+    def amounts(self, read: Callable[[Fraction], Any] = Fraction) -> dict[str, Any]:
+        """Return the amounts by currency, exact by default; `float` and `str` convert them for
+        people and ledgers.
+        """
+        named = {self.currency: self.amount} | ({"delta": self.delta} if self.delta else {})
+        return {currency: read(amount) for currency, amount in named.items()}
+
+
+def below(number: Fraction) -> float:
+    """Return a double below `number` by about the reserve. Noise made for it has a price within
+    `number`.
+    """
+    return double_below(number * (1 - RESERVE))
+
 
 LARGEST_SCORE = 2**62
 """Scores are clamped to this absolute value, since the sampler takes 64 bits."""
@@ -251,7 +355,7 @@ class DiscreteGaussianNoise(Noise):
         if spend.currency == "rho":
             sigma = math.sqrt(change.l2_squared / (2 * below(spend.amount))) * (1 + 1e-13)
         else:
-            sigma = _calibrated(change, below(spend.amount), below(spend.delta))
+            sigma = _calibrated(change, spend)
         noise = cls(sigma, change)
         price = compose(noise.mechanism).zcdp()
         assert price is not None
@@ -330,10 +434,16 @@ def noise_for(change: Change, spend: Spend) -> Noise:
     return DiscreteGaussianNoise.costing(change, spend)
 
 
-def _calibrated(change: Change, epsilon: float, delta: float) -> float:
+def rho_within(spend: Spend) -> float:
+    """Return the largest rho that is within an epsilon with a delta."""
+    epsilon, delta = below(spend.amount), below(spend.delta)
+    return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+
+
+def _calibrated(change: Change, spend: Spend) -> float:
     """Return a sigma for which the mechanism is certified (epsilon, delta)-differentially private."""
-    rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
-    enough = math.sqrt(change.l2_squared / (2 * rho)) * (1 + 1e-9)
+    epsilon, delta = below(spend.amount), below(spend.delta)
+    enough = math.sqrt(change.l2_squared / (2 * rho_within(spend))) * (1 + 1e-9)
     # The curve of the continuous Gaussian gives a first guess; then the discrete mechanism itself
     # is checked.
     length = math.sqrt(change.l2_squared)

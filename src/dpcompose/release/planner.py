@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -32,6 +32,7 @@ from dpcompose.ledger import Receipt
 from dpcompose.numerics import two_digits, with_error
 from dpcompose.release.answer import Answer, AnswerTable, failure_of, text_of
 from dpcompose.release.arrow import arrow_table
+from dpcompose.release.columns import one_of
 from dpcompose.release.question import Interval as Ranges, Question, Values
 from dpcompose.release.sql_syntax import Ends, ends_of
 
@@ -51,6 +52,10 @@ class Grouping:
     questions: tuple[int, ...]
 
 
+LeafRow = tuple[tuple[Any, ...], Mapping[int, int], Grouping]
+"""A row of a leaf: its keys, its row number in the answer of each of its questions, and its grouping."""
+
+
 @dataclass(frozen=True)
 class Leaf:
     """The noisy answers of one SELECT as a table, a leaf of the statement.
@@ -68,13 +73,9 @@ class Leaf:
     columns: tuple[tuple[int, str, str], ...]
     groupings: tuple[Grouping, ...]
 
-    def rows(
-        self, answers: Sequence[Answer]
-    ) -> list[tuple[tuple[Any, ...], Mapping[int, int], Grouping]]:
-        """Return for each row its keys, the row number in the answer of each of its questions, and
-        its grouping.
-        """
-        found: list[tuple[tuple[Any, ...], Mapping[int, int], Grouping]] = []
+    def rows(self, answers: Sequence[Answer]) -> list[LeafRow]:
+        """Return its rows."""
+        found: list[LeafRow] = []
         for grouping in self.groupings:
             rows: dict[tuple[Any, ...], dict[int, int]] = {}
             for place in grouping.questions:
@@ -94,32 +95,21 @@ class Leaf:
         without rows.
         """
         rows = [] if answers is None else self.rows(answers)
-        cells: list[list[Any]] = [[] for _ in (*self.keys, *self.columns)]
-        for key, places, grouping in rows:
-            values: list[Any] = []
-            for offset, name, _ in self.columns:
-                place = grouping.questions[offset]
-                at = places.get(place)
-                missing = 0 if name in ("count", "units", "distinct") else None
-                values.append(
-                    missing
-                    if at is None or answers is None
-                    else _column(answers[place], name).cells[at]
-                )
-            for column, cell in zip(cells, (*key, *values), strict=True):
-                column.append(cell)
-        names = [f"k{at}" for at in range(len(self.keys))] + [
-            f"q{at}" for at in range(len(self.columns))
+        columns = [
+            (f"k{at}", type, [keys[at] for keys, _, _ in rows]) for at, type in enumerate(self.keys)
         ]
-        types = [*self.keys, *(kind for _, _, kind in self.columns)]
-        found = [
-            (name, kind, column) for name, kind, column in zip(names, types, cells, strict=True)
-        ]
-        return arrow_table([*found, (ROW, "int64", list(range(len(rows))))])
+        for position, (offset, name, type) in enumerate(self.columns):
+            missing = 0 if name in ("count", "units", "distinct") else None
+            questions = [grouping.questions[offset] for grouping in self.groupings]
+            named = {each: _cells(answers[each], name) for each in questions} if answers else {}
+            numbers = [(grouping.questions[offset], places) for _, places, grouping in rows]
+            cells = [named[each][at[each]] if each in at else missing for each, at in numbers]
+            columns.append((f"q{position}", type, cells))
+        return arrow_table([*columns, (ROW, "int64", list(range(len(rows))))])
 
 
-def _column(answer: Answer, name: str) -> Values:
-    return next(each for each in answer.columns if each.name == name)
+def _cells(answer: Answer, name: str) -> Sequence[Any]:
+    return next(each.cells for each in answer.columns if each.name == name)
 
 
 @dataclass(frozen=True)
@@ -254,8 +244,7 @@ class SelectedAnswer(AnswerTable):
             DomainError: If there is no such column, or the confidence is outside (0, 1).
         """
         names = [each.name for each in self.columns]
-        if name not in names:
-            raise DomainError("name", name, f"one of {', '.join(names)}")
+        one_of("name", name, names)
         failure, ends = failure_of(confidence), self.plan.ends
         expression = None if ends is None else ends[names.index(name)]
         if expression is None:
@@ -265,12 +254,37 @@ class SelectedAnswer(AnswerTable):
         rows = leaf.rows(self.answers)
         used = {each.name for each in expression.find_all(exp.Column) if each.name[0] == "q"}
         level = failure / max(len(used), 1) / (max(len(rows), 1) if self.plan.chosen else 1)
-        intervals: dict[int, Any] = {}
+
+        @cache
+        def interval(question: int) -> Ranges:
+            answer = self.answers[question]
+            return answer.question.interval(answer.design, level, answer.columns)
+
         both = [
-            _outward(expression, _Row(leaf, self.answers, rows[at], level, intervals))
+            _outward(expression, partial(self._ends, leaf, rows[at], interval))
             for at in self.places
         ]
         return tuple(low for low, _ in both), tuple(high for _, high in both)
+
+    def _ends(
+        self, leaf: Leaf, row: LeafRow, interval: Callable[[int], Ranges], column: Any
+    ) -> Ends | None:
+        """Return the lower and upper bound of the number in a column of a row of a leaf; None if it
+        is not noisy or has no finite bound.
+        """
+        keys, places, grouping = row
+        at = int(column.name[1:])
+        if column.name[0] == "k":
+            exact = isinstance(keys[at], int | float) and not isinstance(keys[at], bool)
+            return (Fraction(keys[at]), Fraction(keys[at])) if exact else None
+        offset, name, _ = leaf.columns[at]
+        question = grouping.questions[offset]
+        number = places.get(question)
+        if number is None or self.answers[question].main.name != name:
+            return None
+        low, high = (float(each[number]) for each in interval(question))
+        finite = math.isfinite(low) and math.isfinite(high)
+        return (Fraction(low), Fraction(high)) if finite else None
 
     def texts(self, confidence: float = 0.95, *, most: int | None = None) -> list[list[str]]:
         """Return the rows as text; each number with a known interval gets its error and as many
@@ -293,43 +307,10 @@ def _with_error(cell: Any, low: float, high: float) -> str:
     return f"{number} ± {reach or two_digits(error)}"
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row of a leaf, with the intervals of its noisy numbers at one level."""
-
-    leaf: Leaf
-    answers: Sequence[Answer]
-    row: tuple[tuple[Any, ...], Mapping[int, int], Grouping]
-    failure: float
-    intervals: dict[int, Any]
-
-    def ends(self, column: Any) -> Ends | None:
-        """Return the lower and upper bound of this row's number in a column; None if it is not
-        noisy or has no finite bound.
-        """
-        at = int(column.name[1:])
-        if column.name[0] == "k":
-            cell = self.row[0][at]
-            exact = isinstance(cell, int | float) and not isinstance(cell, bool)
-            return (Fraction(cell), Fraction(cell)) if exact else None
-        offset, name, _ = self.leaf.columns[at]
-        question = self.row[2].questions[offset]
-        number, answer = self.row[1].get(question), self.answers[question]
-        if number is None or answer.main.name != name:
-            return None
-        if question not in self.intervals:
-            self.intervals[question] = answer.question.interval(
-                answer.design, self.failure, answer.columns
-            )
-        low, high = (float(each[number]) for each in self.intervals[question])
-        finite = math.isfinite(low) and math.isfinite(high)
-        return (Fraction(low), Fraction(high)) if finite else None
-
-
-def _outward(expression: Any, row: _Row) -> tuple[float, float]:
+def _outward(expression: Any, of_column: Callable[[Any], Ends | None]) -> tuple[float, float]:
     """Return the interval of an expression, rounded outward; NaN where unknown."""
     try:
-        ends = ends_of(expression, row.ends)
+        ends = ends_of(expression, of_column)
         low, high = (math.nan, math.nan) if ends is None else map(float, ends)
     except (ZeroDivisionError, OverflowError):
         return math.nan, math.nan

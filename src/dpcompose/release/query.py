@@ -39,7 +39,6 @@ KIND_TYPES = {
     "date": "date",
 }
 """Maps the kinds of values that expressions have to the types used here."""
-WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
 class Value(str):
@@ -325,9 +324,9 @@ class Engine(ABC):
     """The name of the engine in messages."""
     quote: str = '"'
     """The character that quotes names."""
-    types: ClassVar[Mapping[str, str]]
+    types: ClassVar[dict[str, str]] = TYPES
     """Maps the types used here to the engine's names for them."""
-    kinds: ClassVar[Mapping[str, str]] = KINDS
+    kinds: ClassVar[dict[str, str]] = KINDS
     """Maps the engine's type names, without what stands in brackets, to the types used here."""
     labels: bool = False
     """Whether sorting texts is faster by integer labels."""
@@ -380,10 +379,6 @@ class Engine(ABC):
     def double_of(self, value: str) -> str:
         """Return SQL for a number in double precision."""
         return value if type_of(value) == "float64" else self.cast(value, "float64")
-
-    def divided(self, whole: str, by: str) -> str:
-        """Return SQL for the quotient of two nonnegative integers, rounded down."""
-        return f"({whole} // {by})"
 
     def quotient(self, one: str, two: str) -> str:
         """Return SQL for the quotient of two floats: NULL, infinite or NaN if the second is 0."""

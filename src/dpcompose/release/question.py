@@ -5,27 +5,28 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
 from dpcompose import check
-from dpcompose.composition import calibrate
-from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.mechanisms import Concentrated
+from dpcompose.errors import DomainError, PlanError, UnsupportedError
+from dpcompose.files import load_toml, read_toml
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.columns import Change, Key, TableColumn
 from dpcompose.release.design import Design, KeyThreshold, NoiseStep, Released, ReleaseStep, digest
-from dpcompose.release.noise import noise_for
-from dpcompose.release.spend import SPEND_DOMAIN, Spend, below
+from dpcompose.release.noise import SPEND_DOMAIN, Spend, noise_for, rho_within
 from dpcompose.release.table import Table
 
 MOST_KEYS = 1_000_000
+MOST_QUESTIONS = 100
 UNWRITTEN = {"table", "labels", "key"}
 """Arguments of a question that are not part of its document."""
-Asked = TypeVar("Asked", bound="Question")
+Headings = Sequence[tuple[str, str]]
+"""The names and types of columns of an answer."""
 Interval = tuple[tuple[float, ...], tuple[float, ...]]
 """The low ends and the high ends of intervals, row by row."""
 
@@ -77,6 +78,9 @@ class Question(ABC):
     key: str | None = field(default=None, repr=False, compare=False)
     kind: ClassVar[str]
     """The name of the question in answers and errors."""
+    kinds: ClassVar[dict[str, type[Question]]] = {}
+    """The classes whose questions can be written as plain values, by kind."""
+    written: ClassVar[bool] = True
     main: ClassVar[str] = ""
     """The heading of its column, if that is not its kind."""
     foreseen: ClassVar[bool] = True
@@ -85,6 +89,10 @@ class Question(ABC):
     """Whether its error is in ranks: the number of rows between the chosen value and the target."""
     error_column: ClassVar[int] = 0
     """The index of the released column that the error describes."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls) and cls.written:
+            cls.kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
         check.open_probability("confidence", self.confidence)
@@ -178,11 +186,7 @@ class Question(ABC):
             raise DomainError("by", self.by, "different columns")
         columns = tuple(table.column(check.line("by", name)) for name in by)
         for column in columns:
-            if not column.groups:
-                domain = "columns of integers, text, dates or truth values"
-                raise DomainError(
-                    "by", column.name, domain, f"It holds {column.type}; a histogram bins numbers"
-                )
+            column.require_key("by")
         if not by:
             if self.keys is not None:
                 raise DomainError("keys", len(self.keys), "nothing without by=")
@@ -221,9 +225,7 @@ class Question(ABC):
         if len(changes) > 1 and asked.delta and not private and asked.currency == "epsilon":
             # Several Gaussians within one (epsilon, delta) divide the budget in rho, which composes
             # without loss.
-            epsilon, delta = below(asked.amount), below(asked.delta)
-            rho = calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing")
-            paid = Spend(Fraction(rho.value), "rho")
+            paid = Spend(Fraction(rho_within(asked)), "rho")
         makers = [partial(_noise_step, change) for change in changes]
         measures = range(first + private, first + private + len(changes))
         return self._in_parts(
@@ -291,7 +293,7 @@ class Quotient(Question):
 
     foreseen: ClassVar[bool] = False
 
-    headings: ClassVar[Sequence[tuple[str, str]]]
+    headings: ClassVar[Headings]
     """The names and types of the answer's columns besides its keys; a name may hold `{self.field}`."""
 
     @abstractmethod
@@ -402,27 +404,19 @@ def on_grid(name: str, grid: FixedPointGrid, steps: Iterable[int]) -> Values:
     return Values(name, "double", tuple(grid.value(each) for each in steps))
 
 
-def one_of(name: str, value: Any, words: Sequence[str]) -> None:
-    """Raise DomainError unless `value` is one of these words."""
-    if not (isinstance(value, str) and value in words):
-        raise DomainError(name, value, " or ".join(words))
-
-
-def questions_of(value: Any, *, most: int, kind: type[Asked]) -> tuple[Asked, ...]:
-    """Return `value` as a list of at least one question of a kind.
+def questions_of(value: Any) -> tuple[Question, ...]:
+    """Return `value` as a list of 1 to 100 questions.
 
     Raises:
         DomainError: If it is no list of them, or is too long.
     """
-    found = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
-    for each in found:
-        if not isinstance(each, kind):
-            raise DomainError(
-                "questions", each, f"a list of questions of type {kind.__name__}, such as [Count()]"
-            )
-    if not 1 <= len(found) <= most:
-        raise DomainError("questions", len(found), f"1 to {most:,} questions")
-    return found
+    questions = tuple(cast("Sequence[Any]", value)) if isinstance(value, Sequence) else (value,)
+    for each in questions:
+        domain = "a list of questions of type Question, such as [Count()]"
+        check.kind("questions", each, Question, domain)
+    if not 1 <= len(questions) <= MOST_QUESTIONS:
+        raise DomainError("questions", len(questions), f"1 to {MOST_QUESTIONS} questions")
+    return questions
 
 
 def key_columns(table: Table, by: Sequence[str], keys: Sequence[Key]) -> tuple[Values, ...]:
@@ -468,3 +462,64 @@ def _checked(keys: Sequence[Any], columns: Sequence[TableColumn]) -> tuple[Key, 
             "keys", len(found), f"different keys; {len(found) - len(set(found))} occur again"
         )
     return tuple(found)
+
+
+LARGEST_FILE = 1_000_000
+
+
+def questions(source: str | Path | list[object]) -> tuple[Question, ...]:
+    """Return the questions of a TOML file, or of a list of documents as `Question.plain` writes
+    them.
+
+    Keys of groups are lists of values, or of lists of values for several columns.
+
+    Raises:
+        DomainError: If the source is neither text, a path nor a list.
+        PlanError: If the file cannot be read, or a table describes no question.
+    """
+    if isinstance(source, list):
+        return tuple(_question(each, "questions", str(at)) for at, each in enumerate(source))
+    file = str(source)
+    document = read_toml(load_toml(source, most=LARGEST_FILE, what="a file"), source=file)
+    tables = document.pop("question", None)
+    if document:
+        name, value = next(iter(document.items()))
+        raise PlanError(file, "", name, value, "[[question]] tables and nothing else")
+    if not isinstance(tables, list) or not tables:
+        raise PlanError(file, "", "question", tables, "at least one [[question]] table")
+    return tuple(
+        _question(table, file, f"question[{position}]")
+        for position, table in enumerate(cast("list[object]", tables), start=1)
+    )
+
+
+def _question(table: object, file: str, position: str) -> Question:
+    if not isinstance(table, dict):
+        raise PlanError(file, position, "", table, "a table")
+    stated = cast("dict[str, Any]", table)
+    kind = stated.get("kind")
+    if not isinstance(kind, str) or kind not in Question.kinds:
+        raise PlanError(file, position, "kind", kind, f"one of {', '.join(Question.kinds)}")
+    own = {each.name: each.default is MISSING for each in fields(Question.kinds[kind])}
+    possible = {"kind", *own} - UNWRITTEN
+    for name in sorted(possible - {*stated}):
+        if own.get(name):
+            raise PlanError(file, position, name, None, f"a value; a {kind} needs it")
+    for name in sorted({*stated} - possible):
+        raise PlanError(file, position, name, stated[name], f"one of {', '.join(sorted(possible))}")
+    arguments = {name: value for name, value in stated.items() if name != "kind"}
+    by, keys = arguments.get("by", ""), arguments.get("keys", [])
+    names = cast("list[Any]", [by] if isinstance(by, str) else by)
+    if not isinstance(by, str | list) or not all(isinstance(each, str) for each in names):
+        raise PlanError(file, position, "by", by, "the name of a column, or a list of names")
+    if not isinstance(keys, list):
+        raise PlanError(file, position, "keys", keys, "a list of values")
+    if "keys" in arguments:
+        listed = cast("list[Any]", keys)
+        arguments["keys"] = [
+            tuple(cast("list[Any]", each)) if isinstance(each, list) else each for each in listed
+        ]
+    try:
+        return Question.kinds[kind](**arguments)
+    except (DomainError, TypeError) as error:
+        raise PlanError(file, position, "", None, str(error)) from None

@@ -10,23 +10,12 @@ here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from threading import local
+from functools import lru_cache
+from threading import get_ident
+from types import SimpleNamespace
 from typing import Any
 
 from dpcompose.errors import MissingExtraError
-
-MOST_KEPT = 32
-
-
-class _Choices(local):
-    """Selections that a thread has set up before: setting one up takes twice as long as drawing."""
-
-    def __init__(self) -> None:
-        self.choices = dict[tuple[float, bool], Any]()
-
-
-_KEPT = _Choices()
 
 
 def discrete_laplace(values: Sequence[int], *, scale: float) -> list[int]:
@@ -66,20 +55,17 @@ def least_with_noise(scores: Sequence[int], *, scale: float, flips: bool) -> int
     e^(-(score_i - least) / scale). The noise is drawn to as many digits as the comparison needs, so
     the choice is exact.
     """
-    chosen = _KEPT.choices.get((scale, flips))
-    if chosen is None:
-        library = _opendp()
-        space = library.integers, library.metrics.linf_distance(T="i64")
-        measure = (
-            library.measures.max_divergence()
-            if flips
-            else library.measures.zero_concentrated_divergence()
-        )
-        if len(_KEPT.choices) >= MOST_KEPT:
-            _KEPT.choices.clear()
-        made = library.measurements.make_noisy_max(*space, measure, scale=scale, negate=True)
-        chosen = _KEPT.choices[scale, flips] = made
-    return int(chosen(list(scores)))
+    return int(_chooser(get_ident(), scale, flips)(list(scores)))
+
+
+@lru_cache(maxsize=32)
+def _chooser(thread: int, scale: float, flips: bool) -> Any:
+    """Return the selection of a thread: setting one up takes as long as a draw among hundreds."""
+    library = _opendp()
+    space = library.integers, library.metrics.linf_distance(T="i64")
+    measures = library.measures
+    measure = measures.max_divergence() if flips else measures.zero_concentrated_divergence()
+    return library.measurements.make_noisy_max(*space, measure, scale=scale, negate=True)
 
 
 def require() -> None:
@@ -87,22 +73,16 @@ def require() -> None:
     _opendp()
 
 
-@dataclass(frozen=True)
-class _Library:
-    """The parts of opendp that are used. Its prelude would import polars and scikit-learn, 100 MB."""
-
-    integers: Any
-    metrics: Any
-    measures: Any
-    measurements: Any
-
-
-def _opendp() -> _Library:
+def _opendp() -> Any:
+    """Return the parts of opendp that are used. Its prelude would import polars and scikit-learn,
+    100 MB.
+    """
     try:
         from opendp import domains, measurements, measures, metrics, mod
     except ImportError:
         raise MissingExtraError("drawing noise", "data") from None
     mod.enable_features("contrib")
-    return _Library(
-        domains.vector_domain(domains.atom_domain(T="i64")), metrics, measures, measurements
+    integers = domains.vector_domain(domains.atom_domain(T="i64"))
+    return SimpleNamespace(
+        integers=integers, metrics=metrics, measures=measures, measurements=measurements
     )

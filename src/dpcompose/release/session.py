@@ -7,9 +7,8 @@ import sys
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
@@ -21,34 +20,31 @@ from dpcompose.composition import Composable, compose
 from dpcompose.errors import (
     AlreadyRedeemedError,
     DomainError,
-    MissingExtraError,
     SpentError,
     UnsupportedError,
+    optional_library,
 )
 from dpcompose.ledger import Ledger, Receipt
-from dpcompose.release import arrow, counts, sampler, statistics
+from dpcompose.release import counts, sampler, statistics
 from dpcompose.release.aggregate import Scans
 from dpcompose.release.answer import (
-    BIAS,
-    REPLACED,
     Answer,
     Explanation,
     Quote,
     answered,
+    bias_under,
     cheapest,
     labeled,
     stored,
 )
-from dpcompose.release.answers import AnswerStore, Shelf, answers_at, redeemed
+from dpcompose.release.answers import Shelf, answers_at, redeemed
 from dpcompose.release.bounding import Binding, Payer, opened_parts, require_part
 from dpcompose.release.design import Design
-from dpcompose.release.file import questions as read_questions
-from dpcompose.release.question import Question, questions_of
-from dpcompose.release.spend import Spend, exact
+from dpcompose.release.noise import Spend, exact
+from dpcompose.release.question import Question, questions as read_questions, questions_of
 from dpcompose.release.statistics import Chosen
 from dpcompose.release.synthetic import Synthetic, SyntheticData
 from dpcompose.release.table import CATALOGUED, Table
-from dpcompose.values import Adjacency
 
 if TYPE_CHECKING:
     from dpcompose.release.planner import Plan, SelectedAnswer
@@ -76,7 +72,6 @@ def progress_message(engine: str, questions: Sequence[str]) -> Generator[None]:
         timer.cancel()
 
 
-MOST_QUESTIONS = 100
 P = ParamSpec("P")
 A = TypeVar("A")
 
@@ -103,7 +98,6 @@ def _method(
     return method
 
 
-@dataclass(frozen=True, init=False)
 class Session:
     """Questions to tables, charged to one scope of a ledger by one analyst.
 
@@ -127,13 +121,6 @@ class Session:
         UnknownScopeError: If the ledger has no such scope.
         MissingExtraError: If DuckDB or opendp is not installed.
     """
-
-    table: Table
-    ledger: Ledger | None
-    scope: str
-    actor: str
-    answers: AnswerStore = field(repr=False)
-    account: Payer = field(repr=False)
 
     count = asks(counts.Count)
     units = asks(counts.Units)
@@ -168,7 +155,6 @@ class Session:
         if not isinstance(table, Table):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("table", type(table).__name__, "a table made by release.table(...)")
         sampler.require()
-        arrow.warm_up()
         check.line("actor", actor)
         if account is None:
             if ledger is None or scope is None:
@@ -180,10 +166,12 @@ class Session:
             raise DomainError(
                 "ledger and scope", (ledger, scope), "omitted, since an account is given"
             )
-        ledger = account.ledger if isinstance(account, Account) else None
-        values = {"table": table, "ledger": ledger, "scope": account.scope, "actor": actor}
-        for name, value in (values | {"answers": answers_at(answers), "account": account}).items():
-            object.__setattr__(self, name, value)
+        self.table, self.account, self.scope, self.actor = table, account, account.scope, actor
+        self.ledger = account.ledger if isinstance(account, Account) else None
+        self.answers = answers_at(answers)
+
+    def __repr__(self) -> str:
+        return f"Session({self.table!r}, scope={self.scope!r}, actor={self.actor!r})"
 
     def ask(self, question: Question, *, key: str | None = None) -> Answer:
         """Return the answer to one question.
@@ -249,26 +237,32 @@ class Session:
         )
         # A concurrent request with the same key waits for the answer of the first.
         with nullcontext() if key is None else self.answers.turn(receipt):
-            try:
-                redeemed(self.account, receipt, actor=self.actor)
-            except AlreadyRedeemedError:
+            replayed = not self._may_draw(receipt)
+            if replayed:
                 documents = self.answers.find(receipt, binding.seal)
                 if documents is None:
-                    raise SpentError(receipt.key) from None
-                answers = stored(documents, designs, questions, receipt)
-                return tuple(labeled(each) for each in answers)
-            # From here on the charge is spent, even if something fails.
-            with progress_message(
-                designs[0].table.engine.name, [question.kind for question in questions]
-            ):
-                answers = tuple(
-                    answered(design, question, design.draw(found), receipt)
-                    for design, question, found in zip(
-                        designs, questions, scans.exact(), strict=True
-                    )
-                )
-            self.answers.keep(receipt, [each.document for each in answers], binding.seal)
+                    raise SpentError(receipt.key)
+            else:
+                # From here on the charge is spent, even if something fails.
+                kinds = [question.kind for question in questions]
+                with progress_message(designs[0].table.engine.name, kinds):
+                    documents = [
+                        answered(design, question, design.draw(numbers))
+                        for design, question, numbers in zip(
+                            designs, questions, scans.exact(), strict=True
+                        )
+                    ]
+                self.answers.keep(receipt, documents, binding.seal)
+        answers = stored(documents, designs, questions, receipt, replayed=replayed)
         return tuple(labeled(each) for each in answers)
+
+    def _may_draw(self, receipt: Receipt) -> bool:
+        """Redeem a receipt; return whether that gives the right to draw."""
+        try:
+            redeemed(self.account, receipt, actor=self.actor)
+        except AlreadyRedeemedError:
+            return False
+        return True
 
     def partition(self, by: str, *, keys: Sequence[Any]) -> dict[Any, Session]:
         """Return a session for each part of the table; the budget is charged the largest part's
@@ -311,7 +305,7 @@ class Session:
         mechanism, _, price = self._priced([design])
         left = self.account.left()
         fits = self.account.room(price) > 0
-        bias = BIAS + (REPLACED if self.account.adjacency is Adjacency.REPLACE else "")
+        bias = bias_under(self.account.adjacency)
         return Quote(question, price, mechanism, fits, bias, left, design=design)
 
     def sql(
@@ -392,7 +386,7 @@ class Session:
             plan = self.plan(request, tables=tables, keys=keys)
             questions, spend = self._bought_of(plan, spend, error), None
         else:
-            questions = questions_of(request, most=MOST_QUESTIONS, kind=Question)
+            questions = questions_of(request)
             for name, value in (("error", error), ("keys", keys), ("tables", tables)):
                 if value is not None:
                     raise DomainError(name, value, "None beside questions: each states its own")
@@ -419,10 +413,7 @@ class Session:
         """
         if isinstance(spend, str):
             spend = self.percent(spend)
-        sharing = sum(
-            each.spend is None and each.error is None
-            for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
-        )
+        sharing = sum(each.spend is None and each.error is None for each in questions_of(questions))
         if not sharing:
             return None
         return Spend.stated(spend).part(Fraction(1, sharing)).amounts()
@@ -486,8 +477,7 @@ class Session:
         """Return the private questions of a statement and the computation over their answers; see
         `questions_of_sql`.
         """
-        if find_spec("sqlglot") is None:
-            raise MissingExtraError("SQL", "data")
+        optional_library("sqlglot", "SQL", "data")
         from dpcompose.release.sql import planned
 
         return planned(text, self.table, tables=tables, keys=keys)
@@ -502,10 +492,7 @@ class Session:
     def _designed(
         self, questions: Sequence[Question], spend: Mapping[str, Any] | str | None
     ) -> list[Design]:
-        questions = [
-            self._bought(each)
-            for each in questions_of(questions, most=MOST_QUESTIONS, kind=Question)
-        ]
+        questions = [self._bought(each) for each in questions_of(questions)]
         designs: list[Design] = []
         parts = self._parts(questions, spend)
         for position, (question, part) in enumerate(zip(questions, parts, strict=True), start=1):

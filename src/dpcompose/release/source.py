@@ -10,16 +10,16 @@ import os
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError
+from dpcompose import check
+from dpcompose.errors import DomainError, MissingExtraError, UnsupportedError, optional_library
 from dpcompose.release.arrow import of_frame, read_csv
 from dpcompose.release.engines import OnDuckDB, OnPostgreSQL, OnSpark, engine_of
-from dpcompose.release.query import Engine, Query, Relation, TableName, without_warnings
+from dpcompose.release.query import Engine, Query, TableName, without_warnings
 
 
 def of_arrow(frame: Any) -> Query:
@@ -124,40 +124,21 @@ def is_spark_frame(source: object) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Source:
-    """An opened source of rows, in the words of `UnitTable`.
-
-    Args:
-        name: Its name in the ledger.
-        data: Its rows.
-        base: The database table that it is, or the view of a Spark frame; None for other frames and
-            files.
-        relation: What the database's catalog states about it; None for frames and files.
-        source: Identifies it in requests by its location, never by its contents. Every
-            unnamed frame is a source of its own.
-    """
-
-    name: str
-    data: Query
-    base: TableName
-    relation: Relation | None
-    source: str
-
-
 @runtime_checkable
 class ArrowStream(Protocol):
     """A frame of any library that exports its columns as an Arrow stream."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a PyCapsule of the Arrow stream."""
-        ...
 
 
 def opened(
     source: Any, *, name: str | None, schema: Mapping[str, str] | None, line_breaks: bool = False
-) -> Source:
-    """Open a source as a query.
+) -> dict[str, Any]:
+    """Open a source as a query; return the fields of a `UnitTable` that follow from it.
+
+    Its name is that in the ledger. A source is identified in requests by its location, never by its
+    contents; every unnamed frame is a source of its own.
 
     Raises:
         DomainError: If it is no known kind of source, or cannot be opened.
@@ -178,7 +159,8 @@ def opened(
             stored = in_object_store(source)
             place = f"files {source}" if stored else f"file {Path(source).resolve()}"
         identity = place or (uuid.uuid4().hex if name is None else f"named {name}")
-        return Source(name or label, _typed(data, schema), base, relation, identity)
+        opened = {"name": name or label, "data": _typed(data, schema), "source": identity}
+        return opened | {"base": base, "relation": relation}
 
 
 def _opened(source: Any, name: str | None, line_breaks: bool) -> tuple[str, Query, TableName]:
@@ -259,15 +241,11 @@ def _connected(url: str) -> Engine:
     """Connect to the engine of a URL."""
     scheme = urlsplit(url).scheme
     if scheme not in _CONNECTIONS:
-        raise DomainError(
-            "source",
-            f"{scheme}://...",
-            "a URL such as postgresql://..., duckdb://... or spark://...",
-        )
-    extra = _EXTRAS.get(scheme)
-    if extra is not None and find_spec(extra[0]) is None:
-        raise MissingExtraError(f"a table on {scheme}://", extra[1])
-    return _CONNECTIONS[scheme](url)
+        domain = "a URL such as postgresql://..., duckdb://... or spark://..."
+        raise DomainError("source", f"{scheme}://...", domain)
+    connect, library, extra = _CONNECTIONS[scheme]
+    optional_library(library, f"a table on {scheme}://", extra)
+    return connect(url)
 
 
 def _duckdb(url: str) -> Engine:
@@ -295,10 +273,8 @@ def _spark(url: str) -> Engine:
 
 def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
     """Cast the columns in `schema` to these types; a value that does not convert becomes NULL."""
-    if schema is not None and not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "schema", schema, "a mapping from columns to types, such as {'age': 'int64'}"
-        )
+    accepted = "a mapping from columns to types, such as {'age': 'int64'}"
+    schema = {} if schema is None else check.kind("schema", schema, Mapping, accepted)
     if not schema:
         return data
     engine = data.engine
@@ -314,14 +290,10 @@ def _typed(data: Query, schema: Mapping[str, str] | None) -> Query:
     return data.mutate(**columns)
 
 
-_EXTRAS = {
-    "postgres": ("psycopg", "postgres"),
-    "postgresql": ("psycopg", "postgres"),
-    "spark": ("pyspark", "spark"),
+_CONNECTIONS: Mapping[str, tuple[Callable[[str], Engine], str, str]] = {
+    "duckdb": (_duckdb, "duckdb", "data"),
+    "postgres": (_postgresql, "psycopg", "postgres"),
+    "postgresql": (_postgresql, "psycopg", "postgres"),
+    "spark": (_spark, "pyspark", "spark"),
 }
-_CONNECTIONS: Mapping[str, Callable[[str], Engine]] = {
-    "duckdb": _duckdb,
-    "postgres": _postgresql,
-    "postgresql": _postgresql,
-    "spark": _spark,
-}
+"""For the scheme of a URL: what connects to its engine, the library for that, and the extra that has it."""

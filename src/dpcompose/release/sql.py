@@ -14,9 +14,9 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release.aggregate import per_person
 from dpcompose.release.counts import Count, Top
 from dpcompose.release.expression import col
-from dpcompose.release.per_person import per_person
 from dpcompose.release.planner import ROW, Grouping, Leaf, Plan
 from dpcompose.release.question import Question
 from dpcompose.release.sql_aggregate import NO_VALUE, Aggregates
@@ -24,6 +24,7 @@ from dpcompose.release.sql_rows import names_of
 from dpcompose.release.sql_scalar import conditions_of
 from dpcompose.release.sql_syntax import (
     aggregates_in,
+    aliases_of,
     bare,
     called,
     expressions_of,
@@ -35,6 +36,7 @@ from dpcompose.release.sql_syntax import (
     rewritten,
     shown,
     source_of,
+    substituted,
 )
 from dpcompose.release.table import Table
 
@@ -93,7 +95,7 @@ def planned(
     known = {**table.public_tables, **dict.fromkeys(names_of(table), table), **(tables or {})}
     try:
         root = parsed(text)
-        stated, root = options_of(text, table, root)
+        stated = options_of(text, table, root)
         plan = _Statement(table, known, keys).plan(root)
     except UnsupportedError as error:
         raise _with_example(error, table) from None
@@ -151,14 +153,9 @@ class _Statement:
         items = root.selects
         names = tuple(each.alias_or_name for each in items)
         ends: tuple[Any, ...] | None = None
-        direct = (
-            kind_of(root) == "Select" and len(self.leaves) == 1 and not root.args.get("distinct")
-        )
-        if (
-            direct
-            and kind_of(root.args["from_"].this) == "Table"
-            and root.args["from_"].this.name == self.leaves[0].name
-        ):
+        start = source_of(root) if kind_of(root) == "Select" else None
+        alone = len(self.leaves) == 1 and not root.args.get("distinct")
+        if alone and start is not None and start.name == self.leaves[0].name:
             ends = tuple(bare(each).copy() if _noisy(bare(each)) else None for each in items)
             root.append("expressions", exp.column(ROW))
         chosen = bool(root.args.get("where") or root.args.get("limit") or root.args.get("offset"))
@@ -170,9 +167,7 @@ class _Statement:
         """Return a SELECT or UNION over noisy numbers, with every private SELECT in it replaced by
         a leaf.
         """
-        for each in expressions_of(node, "with"):
-            if kind_of(each) != "CTE":
-                raise refusal(each)
+        for each in expressions_of(node, "with_"):
             private = self._private(each.this)
             if private is None:
                 each.set("this", self._computed(each.this))
@@ -180,15 +175,12 @@ class _Statement:
             else:
                 self.known[each.alias] = private
                 each.pop()
-        for part in ("with", "with_"):
-            if node.args.get(part) is not None and not node.args[part].expressions:
-                node.set(part, None)
-        if kind_of(node) == "Union":
-            for part in ("this", "expression"):
-                node.set(part, self._computed(node.args[part]))
-            return node
-        if kind_of(node) == "Subquery":
-            node.set("this", self._computed(node.this))
+        if not expressions_of(node, "with_"):
+            node.set("with_", None)
+        parts = {"Union": ("this", "expression"), "Subquery": ("this",)}.get(kind_of(node), ())
+        for part in parts:
+            node.set(part, self._computed(node.args[part]))
+        if parts:
             return node
         if kind_of(node) != "Select":
             raise refusal(node)
@@ -199,7 +191,7 @@ class _Statement:
                     "sql: no FROM", "a question needs a table", f"FROM {names_of(self.base)[-1]}"
                 )
             return node
-        if kind_of(start) == "Table" and start.name in self.released:
+        if start.name in self.released:
             return node
         if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
             if start.this.args.get("distinct") is not None:
@@ -222,23 +214,19 @@ class _Statement:
         if kind_of(node) != "Select":
             return None
         start = source_of(node)
-        if start is None or (kind_of(start) == "Table" and start.name in self.released):
+        if start is None or start.name in self.released:
             return None
         if kind_of(start) == "Subquery" and self._private(start.this.copy()) is None:
             return None
         reader = self._reader(node)
-        grouped = reader.grouped()
-        units = {
-            name
-            for name, each in grouped.items()
-            if kind_of(each) == "Column" and each.name in reader.table.unit
-        }
-        per_person = bool(grouped) and len(units) == len(grouped) == len(reader.table.unit)
+        grouped = reader.groups.values()
         if grouped or any(aggregates_in(bare(each)) for each in node.expressions):
-            return reader.one_row_a_person(grouped) if per_person else None
-        for part in ("order", "limit", "offset", "having"):
+            columns = [each.name if kind_of(each) == "Column" else "" for each in grouped]
+            per_person = grouped and sorted(columns) == sorted(reader.table.unit)
+            return reader.one_row_a_person() if per_person else None
+        clauses = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "having": "HAVING"}
+        for part, clause in clauses.items():
             if node.args.get(part) is not None:
-                clause = "ORDER BY" if part == "order" else part.upper()
                 reason = "which rows are in it follows from the rows of others"
                 raise UnsupportedError(f"sql: {clause} in a subquery", reason, "Filter with WHERE")
         return reader.projected()
@@ -246,10 +234,7 @@ class _Statement:
     def _reader(self, node: Any) -> Aggregates:
         """Return the reader of a SELECT, with subqueries in FROM and JOIN as named tables."""
         known = dict(self.known)
-        for holder in (
-            node.args.get("from_") or node.args.get("from"),
-            *(node.args.get("joins") or []),
-        ):
+        for holder in (node.args["from_"], *(node.args.get("joins") or [])):
             inner = holder.this
             if kind_of(inner) == "Subquery":
                 private = self._private(inner.this)
@@ -265,6 +250,7 @@ class _Statement:
         reader = Aggregates.of(node, self.base, known)
         for each in conditions_of(node):
             self._semi_joined(reader, each)
+        reader.read_groups()
         return reader
 
     def _semi_joined(self, reader: Aggregates, node: Any) -> None:
@@ -274,29 +260,22 @@ class _Statement:
         inner, none = (node.this, True) if kind_of(node) == "Not" else (node, False)
         while kind_of(inner) == "Paren":
             inner = inner.this
-        unit, is_in = (
-            reader.table.unit,
-            kind_of(inner) == "In" and inner.args.get("query") is not None,
-        )
-        if len(unit) != 1 or not (is_in or kind_of(inner) == "Exists"):
+        is_in = kind_of(inner) == "In" and inner.args.get("query") is not None
+        if len(reader.table.unit) != 1 or not (is_in or kind_of(inner) == "Exists"):
             return
-        word = "IN" if is_in else "EXISTS"
-        select = (
-            _of_units(inner, unit[0]) if is_in else _existing(inner.this, unit[0], reader.named)
-        )
+        (unit,) = reader.table.unit
+        what = f"sql: {'IN' if is_in else 'EXISTS'} with a subquery"
+        select = _of_units(inner, unit) if is_in else _existing(inner.this, unit, reader.named)
         if select is None:
-            reason = "it is not about the same person"
-            remedy = f"Use {unit[0]} IN (SELECT {unit[0]} FROM ...)"
-            raise UnsupportedError(f"sql: {word} with a subquery", reason, remedy)
+            remedy = f"Use {unit} IN (SELECT {unit} FROM ...)"
+            raise UnsupportedError(what, "it is not about the same person", remedy)
         table = self._private(select)
         if table is None:
-            raise UnsupportedError(
-                f"sql: {word} with a subquery", "its rows are noisy numbers", "Leave GROUP BY out"
-            )
+            raise UnsupportedError(what, "its rows are noisy numbers", "Leave GROUP BY out")
         marker = f"_there_{len(reader.named)}"
         other = per_person(table, {marker: ("count", "")})
         names = [each.name for each in reader.table.columns]
-        reader.table = reader.table.join(other, on=unit[0], how="left" if none else "inner")
+        reader.table = reader.table.join(other, on=unit, how="left" if none else "inner")
         if none:
             reader.table = reader.table.where(col(marker).is_null())
         reader.table = reader.table.select(*names)
@@ -309,135 +288,100 @@ class _Statement:
         """Return the question for the most frequent groups, if ORDER BY COUNT(*) DESC LIMIT k asks
         for exactly that.
         """
-        order, limit = node.args.get("order"), node.args.get("limit")
-        items = [] if order is None else order.expressions
-        aliases = {each.alias: each.this for each in node.expressions if kind_of(each) == "Alias"}
+        items, limit = expressions_of(node, "order"), node.args.get("limit")
         first = items[0].this if len(items) == 1 and items[0].args.get("desc") else None
         if kind_of(first) == "Column" and first is not None and not first.table:
-            first = aliases.get(first.name)
+            first = aliases_of(node).get(first.name)
         others = any(node.args.get(part) for part in ("having", "offset", "distinct"))
-        if first is None or limit is None or others or question.kind != "count" or not question.by:
+        if first is None or limit is None or others or shown(first) != "COUNT(*)":
             return None
-        if shown(first) != "COUNT(*)":
+        if question.kind != "count" or not question.by:
             return None
         most = number(limit.expression, "LIMIT")
         return Top(number=most, by=question.by, keys=question.keys, table=question.table)
 
     def _leaf(self, node: Any, top: bool) -> Any:
-        """Add a private SELECT with aggregates as a leaf with its questions; return the SELECT over
-        their answers that replaces it.
+        """Add a private SELECT with aggregates as a leaf with its questions, in every grouping;
+        return the SELECT over their answers that replaces it.
         """
         reader = self._reader(node)
-        grouped = reader.grouped()
+        groups, names = reader.groups, list(reader.groups)
         items = [bare(each) for each in node.expressions]
-        found = _aggregates_of(node, items, grouped)
+        aggregates = _aggregates_of(node, items, groups)
         node.set("group", None)
-        wanted = [*(shown(each) for each in grouped.values()), *found]
+        wanted = [*map(shown, groups.values()), *aggregates]
         simple = top and [shown(each) for each in items] == wanted
         frequent = simple and self._top(node, Count(by="x")) is not None
         first, name = len(self.questions), f"dpcompose_leaf{len(self.leaves)}"
-        keys, made = self._released(reader, grouped, found, name, frequent=frequent)
-        question = self.questions[-1]
+        columns: list[tuple[int, str, str]] = []
+        groupings: list[Grouping] = []
+        types, shapes = dict[str, str](), dict[str, Any]()
+        for chosen in reader.sets:
+            asked, of_keys = reader.questions_of(chosen, aggregates, self.keys, frequent=frequent)
+            types |= of_keys
+            places = tuple(range(len(self.questions), len(self.questions) + len(asked)))
+            self.questions += [question for question, _, _ in asked]
+            groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
+            if len(groupings) > 1:
+                continue
+            for offset, (text, (_, answered, shape)) in enumerate(
+                zip(aggregates, asked, strict=True)
+            ):
+                own = [f"q{len(columns) + place}" for place in range(len(answered))]
+                shapes[text] = parse_one(shape.format(*own))
+                columns += [(offset, each, kind) for each, kind in answered]
+        key_types = tuple(types[each] for each in names)
+        self.leaves.append(Leaf(name, key_types, tuple(columns), tuple(groupings)))
         if simple and len(self.questions) == first + 1:
-            self._keep_plain(reader, node, grouped, question, frequent=frequent)
-        listed = {
-            shown(each): _key(at, keys[name]) for at, (name, each) in enumerate(grouped.items())
-        }
-        named = {
-            text: each.heading for text, each in zip(found, self.questions[first:], strict=False)
-        }
-        named |= {shown(each): name for name, each in grouped.items()}
-        self._rewrite(node, name, listed, made, named)
+            self._keep_plain(reader, self.questions[-1], frequent=frequent)
+        asked = zip(aggregates, self.questions[first:], strict=False)
+        headings = {text: each.heading for text, each in asked}
+        headings |= {shown(each): own for own, each in groups.items()}
+        keys = {shown(each): _key(at, types[own]) for at, (own, each) in enumerate(groups.items())}
+        self._rewrite(node, name, keys | shapes, headings)
         return node
 
-    def _released(
-        self,
-        reader: Aggregates,
-        grouped: Mapping[str, Any],
-        aggregates: Mapping[str, Any],
-        name: str,
-        *,
-        frequent: bool,
-    ) -> tuple[dict[str, str], dict[str, Any]]:
-        """Add the aggregates' questions in every grouping; return the types of the keys, and each
-        aggregate as an expression over the leaf.
-        """
-        columns: list[tuple[int, str, str]] = []
-        shapes: dict[str, Any] = {}
-        groupings: list[Grouping] = []
-        keys, names = dict[str, str](), list(grouped)
-        for chosen in reader.sets:
-            nodes = {each: grouped[each] for each in chosen}
-            asked = reader.questions_of(nodes, aggregates, self.keys, frequent=frequent)
-            keys |= asked.keys
-            at = len(self.questions)
-            self.questions += asked.questions
-            places = tuple(range(at, len(self.questions)))
-            groupings.append(Grouping(tuple(names.index(each) for each in chosen), places))
-            if not columns:
-                for text, (offset, answered, shape) in asked.columns.items():
-                    own = [f"q{len(columns) + place}" for place in range(len(answered))]
-                    shapes[text] = parse_one(shape.format(*own))
-                    columns += [(offset, each, kind) for each, kind in answered]
-        types = tuple(keys[each] for each in names)
-        self.leaves.append(Leaf(name, types, tuple(columns), tuple(groupings)))
-        return keys, shapes
-
-    def _keep_plain(
-        self,
-        reader: Aggregates,
-        node: Any,
-        grouped: Mapping[str, Any],
-        question: Question,
-        *,
-        frequent: bool,
-    ) -> None:
+    def _keep_plain(self, reader: Aggregates, question: Question, *, frequent: bool) -> None:
         """Use the answer itself, without SQL over it, if it already has the requested shape."""
-        chosen = ("having", "order", "limit", "offset", "distinct")
-        best = self._top(node, question) if frequent else None
+        node, parts = reader.root, ("having", "order", "limit", "offset", "distinct")
         known = question.keys is not None or "string" not in self.leaves[-1].keys
         shaped = question.kind in _ONE_TABLE or (question.kind in _PLAIN and known)
-        named = all(
-            kind_of(each) in ("Alias", "Column") or called(each, "BIN")
-            for each in node.expressions[: len(grouped)]
-        )
-        if named and (
-            best is not None or (shaped and not any(node.args.get(each) for each in chosen))
-        ):
-            question = question if best is None else best
-            labels = reader.labels(node, grouped, question)
-            self.questions[-1], self.plain = replace(question, labels=labels), True
+        whole = shaped and not any(node.args.get(each) for each in parts)
+        keys = node.expressions[: len(reader.groups)]
+        named = all(kind_of(each) in ("Alias", "Column") or called(each, "BIN") for each in keys)
+        best = self._top(node, question) if frequent else question if whole else None
+        if named and best is not None:
+            labels = reader.labels(best)
+            self.questions[-1], self.plain = replace(best, labels=labels), True
 
     def _rewrite(
-        self,
-        node: Any,
-        leaf: str,
-        keys: Mapping[str, Any],
-        shapes: Mapping[str, Any],
-        named: Mapping[str, str],
+        self, node: Any, leaf: str, parts: Mapping[str, Any], headings: Mapping[str, str]
     ) -> None:
         """Turn the SELECT into one over the columns of its leaf, with the names of the answer."""
         taken: dict[str, int] = {}
         selected: list[Any] = []
-        aliases = {each.alias for each in node.expressions if kind_of(each) == "Alias"}
         for item in node.expressions:
             text = shown(bare(item))
-            name = item.alias if kind_of(item) == "Alias" else named.get(text, text.lower()[:60])
+            name = item.alias if kind_of(item) == "Alias" else headings.get(text, text.lower()[:60])
             if item.alias and name in taken:
                 raise DomainError("sql: AS", name, "a name that no other column of the answer has")
             taken[name] = taken.get(name, 0) + 1
             name = name if taken[name] == 1 else f"{name}_{taken[name]}"
-            selected.append(exp.alias_(_replaced(bare(item), keys, shapes), name, quoted=True))
-        having, order = node.args.get("having"), node.args.get("order")
-        chosen = None if having is None else _replaced(having.this, keys, shapes, aliases, "HAVING")
-        for each in [] if order is None else order.expressions:
-            each.set("this", _replaced(each.this, keys, shapes, aliases, "ORDER BY"))
+            selected.append(exp.alias_(substituted(bare(item), parts, "SELECT"), name, quoted=True))
+        names = {
+            shown(exp.column(name, quoted=quoted)): exp.column(name, quoted=True)
+            for name in aliases_of(node)
+            for quoted in (False, True)
+        }
+        for each in expressions_of(node, "order"):
+            each.set("this", substituted(each.this, names | dict(parts), "ORDER BY"))
             each.set("nulls_first", False)
-        parts: dict[str, Any] = {"expressions": selected, "having": None, "joins": None}
-        parts["where"] = None if chosen is None else exp.Where(this=chosen)
-        for part, value in parts.items():
+        having = node.args.get("having")
+        if having is not None:
+            having = exp.Where(this=substituted(having.this, names | dict(parts), "HAVING"))
+        new = {"expressions": selected, "from_": exp.From(this=exp.to_table(leaf)), "where": having}
+        for part, value in (new | {"having": None, "joins": None}).items():
             node.set(part, value)
-        node.set("from_", exp.From(this=exp.to_table(leaf)))
 
 
 def _of_units(node: Any, unit: str) -> Any:
@@ -490,29 +434,6 @@ def _aggregates_of(node: Any, items: Sequence[Any], grouped: Mapping[str, Any]) 
         remedy = "Ask with COUNT(*), SUM, AVG, ..."
         raise UnsupportedError("sql: no aggregate", "rows are never shown", remedy)
     return found or {"COUNT(*)": exp.Count(this=exp.Star())}
-
-
-def _replaced(
-    node: Any,
-    keys: Mapping[str, Any],
-    shapes: Mapping[str, Any],
-    aliases: Collection[str] = (),
-    clause: str = "SELECT",
-) -> Any:
-    """Return an expression with columns of the leaf in place of aggregates and keys."""
-    text = shown(node)
-    if kind_of(node) == "Column" and not node.table and node.name in aliases and text not in keys:
-        return exp.column(node.name, quoted=True)
-    if text in shapes:
-        return shapes[text].copy()
-    if text in keys:
-        return keys[text].copy()
-    if kind_of(node) == "Column":
-        raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
-    found = node.copy()
-    for each in list(found.iter_expressions()):
-        each.replace(_replaced(each, keys, shapes, aliases, clause))
-    return found
 
 
 def _noisy(node: Any) -> bool:

@@ -8,39 +8,33 @@ answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
 
 from dpcompose.errors import DomainError, UnsupportedError
+from dpcompose.release import statistics
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.counts import Count, Distinct, Histogram, Units
 from dpcompose.release.expression import case, col
 from dpcompose.release.question import Question
-from dpcompose.release.sql_rows import SelectRows
-from dpcompose.release.sql_scalar import (
-    ENDS,
-    SUMS,
-    answer_labels,
-    column_name,
-    quantile,
-    scalar,
-)
+from dpcompose.release.sql_rows import SelectRows, combined
+from dpcompose.release.sql_scalar import column_name, scalar
 from dpcompose.release.sql_syntax import (
     CONDITIONS,
-    bare,
+    QUANTILES,
+    aliases_of,
     built,
     called,
     condition_of,
+    is_count_of_rows,
     kind_of,
     number,
     refusal,
     shown,
 )
-from dpcompose.release.statistics import Quantile, Quantiles, Ratio, Sum
 from dpcompose.release.table import Table
 
 ITSELF = "{0}"
@@ -51,22 +45,31 @@ AskedAggregate = tuple[Question, list[tuple[str, str]], str]
 """A question, the columns of its answer with types, and an expression template over them."""
 
 
-@dataclass
-class AskedGrouping:
-    """The questions of one grouping, and how the aggregates are computed from their answers.
+SUMS: Mapping[str, Callable[..., Question]] = {
+    "Sum": statistics.Sum,
+    "Avg": statistics.Mean,
+    **dict.fromkeys(("Variance", "VariancePop"), statistics.Variance),
+    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), statistics.StandardDeviation),
+}
+ENDS: Mapping[str, Callable[..., Question]] = {"Min": statistics.Minimum, "Max": statistics.Maximum}
 
-    Args:
-        questions: In the order of the aggregates.
-        columns: Maps each aggregate's SQL text to the position of its question, the needed columns
-            of the answer with their types, and the expression over them.
-        keys: The types of the grouping columns.
-    """
 
-    questions: list[Question] = field(default_factory=list[Question])
-    columns: dict[str, tuple[int, list[tuple[str, str]], Any]] = field(
-        default_factory=dict[str, Any]
-    )
-    keys: dict[str, str] = field(default_factory=dict[str, str])
+def quantile(node: Any) -> tuple[Any, list[Any]] | None:
+    """Return the operand and the fractions of a quantile; None if the node is no quantile."""
+    kind = kind_of(node)
+    if kind == "Median":
+        return node.this, [0.5]
+    if kind == "Quantile":
+        shares = node.args["quantile"]
+        listed = shares.expressions if kind_of(shares) == "Array" else [shares]
+        return node.this, [number(each, "QUANTILE") for each in listed]
+    if kind == "WithinGroup" and kind_of(node.this) in ("PercentileCont", "PercentileDisc"):
+        ordered = node.expression.expressions if kind_of(node.expression) == "Order" else []
+        if len(ordered) == 1 and not ordered[0].args.get("desc"):
+            return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
+    if kind == "Anonymous" and str(node.this).upper() in QUANTILES and len(node.expressions) > 1:
+        return node.expressions[0], [number(each, "QUANTILE") for each in node.expressions[1:]]
+    return None
 
 
 @dataclass
@@ -75,75 +78,78 @@ class Aggregates(SelectRows):
 
     def questions_of(
         self,
-        grouped: Mapping[str, Any],
+        chosen: Sequence[str],
         aggregates: Mapping[str, Any],
         keys: Sequence[Any] | None,
         *,
         frequent: bool,
-    ) -> AskedGrouping:
-        """Return the questions of one grouping; a question for the most frequent groups leaves out
-        rows without a value.
+    ) -> tuple[list[AskedAggregate], dict[str, str]]:
+        """Return the questions of one grouping, in the order of the aggregates, each with how the
+        aggregate is computed from its answer; and the types of the grouping columns.
+
+        A question for the most frequent groups leaves out rows without a value.
         """
-        bins = [name for name, node in grouped.items() if called(node, "BIN")]
+        bins = [name for name in chosen if called(self.groups[name], "BIN")]
         if len(bins) > 1:
             raise UnsupportedError(
                 "sql: BIN", "only one column can be binned", "Use CASE for a second one"
             )
-        keyed = {name: node for name, node in grouped.items() if name not in bins}
-        kept, listed = self.split(self.conditions, keyed, keys)
+        keyed = {name: self.groups[name] for name in chosen if name not in bins}
+        conditions, listed = self.split(self.conditions, keyed, keys)
         if not self.filtered:
-            self.keep(kept)
+            self.keep(conditions)
             self.filtered = True
         by = tuple(self.column(node, name) for name, node in keyed.items())
         if listed is None and by and all(_declared(self.table, name) for name in by):
-            values = [list(self.table.ranges[name]) for name in by]
-            listed = values[0] if len(values) == 1 else list(product(*values))
+            listed = combined([list(self.table.ranges[name]) for name in by])
         several = any(len((quantile(each) or ("", ()))[1]) > 1 for each in aggregates.values())
         if listed is None and not (bins or several or frequent):
             by = tuple(self._or_null(name) for name in by)
-        options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by, "keys": listed}
-        if not by:
-            options = {} if listed is None else {"keys": listed}
-        asked = AskedGrouping()
-        nodes = list(aggregates.values())
-        if bins:
-            found = [self._histogram(grouped[name], nodes, options) for name in bins]
-            asked.columns = {text: (0, [("count", "int64")], ITSELF) for text in aggregates}
-        else:
-            found = []
-            for text, node in aggregates.items():
-                question, answered, shape = self._question(node, options)
-                asked.columns[text] = (len(found), answered, shape)
-                found.append(question)
-        table = self.with_computed() if self.computed else self.table
-        asked.keys = {
+        options: dict[str, Any] = {"by": by[0] if len(by) == 1 else by} if by else {}
+        if listed is not None:
+            options["keys"] = listed
+        questions = [
+            self._histogram(self.groups[bins[0]], node, options)
+            if bins
+            else self._question(node, options)
+            for node in aggregates.values()
+        ]
+        table = self.with_computed(self.table)
+        types = {
             name: ARROW_TYPES.get(table.column(column).kind, "double")
             for name, column in zip(keyed, by, strict=True)
-        } | dict.fromkeys(bins, "double")
-        for each in found:
-            own = each.table
-            if own is not None:
-                own = own.mutate(**self.computed) if self.computed else own
-            elif table is not self.base:
-                own = table
-            asked.questions.append(replace(each, table=own))
-        return asked
+        }
+        default = None if table is self.base else table
+        return [
+            (
+                replace(
+                    each, table=default if each.table is None else self.with_computed(each.table)
+                ),
+                columns,
+                shape,
+            )
+            for each, columns, shape in questions
+        ], types | dict.fromkeys(bins, "double")
 
-    def labels(self, node: Any, grouped: Mapping[str, Any], question: Question) -> dict[str, str]:
+    def labels(self, question: Question) -> dict[str, str]:
         """Return the names of a plain answer's columns: the aliases of the keys and of the
         aggregate.
+
+        Raises:
+            DomainError: If two of them are the same.
         """
-        bins = [name for name, each in grouped.items() if called(each, "BIN")]
-        aliases = {
-            shown(each.this): each.alias for each in node.expressions if kind_of(each) == "Alias"
-        }
+        aliases = {shown(each): name for name, each in aliases_of(self.root).items()}
         by = [question.by] if isinstance(question.by, str) else list(question.by)
-        keyed = [name for name in grouped if name not in bins]
-        columns = {
-            column: aliases.get(shown(grouped[name]), column)
-            for name, column in zip(keyed, by, strict=True)
+        keyed = [each for each in self.groups.values() if not called(each, "BIN")]
+        names = {
+            column: aliases.get(shown(each), column) for each, column in zip(keyed, by, strict=True)
         }
-        return answer_labels(question, node.expressions[-1], columns)
+        alias, own = self.root.expressions[-1].alias, question.heading
+        if alias:
+            names[f"{own}_" if own in names else own] = alias
+        if len({*names.values()}) < len(names):
+            raise DomainError("sql: AS", alias, "a name that no other column of the answer has")
+        return names
 
     def _or_null(self, name: str) -> str:
         """Return a column of private groups in which rows without a value form a group of their
@@ -160,9 +166,7 @@ class Aggregates(SelectRows):
         kind = kind_of(node)
         if kind == "Filter":
             return self._filtered(node.this, node.expression.this, options)
-        alias = (
-            node.parent.alias if node.parent is not None and kind_of(node.parent) == "Alias" else ""
-        )
+        alias = node.parent.alias if kind_of(node.parent) == "Alias" else ""
         if kind == "Count":
             return self._count(node, options)
         if kind in SUMS:
@@ -203,15 +207,15 @@ class Aggregates(SelectRows):
         if kind in ENDS:
             question = ENDS[kind](column=column, **ends, **options)
         elif len(shares) == 1:
-            question = Quantile(column=column, q=shares[0], **ends, **options)
+            question = statistics.Quantile(column=column, q=shares[0], **ends, **options)
         else:
-            question = Quantiles(column=column, qs=shares, **ends, **options)
+            question = statistics.Quantiles(column=column, qs=shares, **ends, **options)
         return _itself(question)
 
     def _filtered(self, node: Any, condition: Any, options: Mapping[str, Any]) -> AskedAggregate:
         """Return the question of an aggregate with FILTER; the groups are those of all rows."""
         kind, inner = kind_of(node), node.this
-        if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
+        if is_count_of_rows(node):
             return self._indicator(condition, options)
         if kind == "Count" and kind_of(inner) != "Distinct":
             some = built(":c AND NOT (:x IS NULL)", c=exp.Paren(this=condition), x=inner)
@@ -233,11 +237,11 @@ class Aggregates(SelectRows):
         )
         self.texts[name] = f"if {shown(condition)}"
         self.computed[name] = case((scalar(condition, self.named), 1), else_=0)
-        return _itself(Sum(column=name, lower=0, upper=1, **options))
+        return _itself(statistics.Sum(column=name, lower=0, upper=1, **options))
 
     def _count(self, node: Any, options: Mapping[str, Any]) -> AskedAggregate:
         inner = node.this
-        if inner is None or kind_of(inner) in ("Star", "Literal"):
+        if is_count_of_rows(node):
             return _itself(Count(**options), "int64")
         if kind_of(inner) == "Distinct":
             names = [column_name(each, self.named) for each in inner.expressions]
@@ -262,7 +266,7 @@ class Aggregates(SelectRows):
     def _ratio(self, node: Any, options: Mapping[str, Any]) -> Question:
         column, ends = self.operand(node.this.this, "", "SUM")
         per, below = self.operand(node.expression.this, "", "SUM")
-        return Ratio(
+        return statistics.Ratio(
             column=column,
             per=per,
             **ends,
@@ -270,17 +274,15 @@ class Aggregates(SelectRows):
             **options,
         )
 
-    def _histogram(
-        self, node: Any, aggregates: Sequence[Any], options: Mapping[str, Any]
-    ) -> Question:
+    def _histogram(self, node: Any, aggregate: Any, options: Mapping[str, Any]) -> AskedAggregate:
         """Return the question of GROUP BY BIN(x, e0, e1, ...) with COUNT(*)."""
-        if [shown(bare(each)) for each in aggregates] != ["COUNT(*)"] or len(node.expressions) < 3:
+        if shown(aggregate) != "COUNT(*)" or len(node.expressions) < 3:
             raise UnsupportedError(
                 "sql: BIN", "bins need COUNT", "SELECT BIN(x, 0, 10, 20), COUNT(*) ... GROUP BY 1"
             )
         inner, *edges = node.expressions
         listed = [number(each, "BIN") for each in edges]
-        return Histogram(column=self.column(inner, ""), edges=listed, **options)
+        return _itself(Histogram(column=self.column(inner, ""), edges=listed, **options), "int64")
 
 
 def _itself(question: Question, type: str = "double") -> AskedAggregate:

@@ -19,30 +19,35 @@ from typing import Any, Self
 from sqlglot import exp, parse_one
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.expression import RowExpression
-from dpcompose.release.per_person import per_person
+from dpcompose.release.aggregate import per_person
+from dpcompose.release.arrow import PublicSource, public
+from dpcompose.release.columns import one_of
+from dpcompose.release.expression import RowExpression, lit
 from dpcompose.release.sql_scalar import (
     column_name,
+    columns_of,
     conditions_of,
     conjuncts,
-    left_joined,
     literal,
-    named_table,
     scalar,
 )
 from dpcompose.release.sql_syntax import (
     COMPARED,
     Ends,
     aggregates_in,
+    aliases_of,
     bare,
     built,
     called,
     ends_of,
+    expressions_of,
+    is_count_of_rows,
     kind_of,
     number,
     refusal,
     shown,
     source_of,
+    substituted,
 )
 from dpcompose.release.table import Table
 
@@ -65,6 +70,7 @@ class SelectRows:
     named: Mapping[str, Table]
     computed: dict[str, RowExpression] = field(default_factory=dict[str, RowExpression])
     texts: dict[str, str] = field(default_factory=dict[str, str])
+    groups: dict[str, Any] = field(default_factory=dict[str, Any])
     sets: list[list[str]] = field(default_factory=list[list[str]])
     taken: list[Any] = field(default_factory=list[Any])
     filtered: bool = False
@@ -74,10 +80,8 @@ class SelectRows:
         """Return the reader of a SELECT, with the tables of FROM and JOIN joined."""
         start = source_of(root)
         for holder in (start, *(each.this for each in root.args.get("joins") or [])):
-            if kind_of(holder) == "Table" and holder.name not in tables:
-                alike = [each for each in tables if each.casefold() == holder.name.casefold()]
-                if len(alike) == 1 and kind_of(holder.this) == "Identifier":
-                    holder.this.set("this", alike[0])
+            if kind_of(holder) == "Table" and kind_of(holder.this) == "Identifier":
+                _spell(holder.this, tables)
         alias, first = named_table(start, tables)
         if not isinstance(first, Table):
             raise DomainError(
@@ -91,36 +95,21 @@ class SelectRows:
 
     def _in_case(self) -> None:
         """Spell column names as the table does, whatever their case, and remove table qualifiers."""
-        there = {each.name for each in self.table.columns}
-        folded: dict[str, list[str]] = {}
-        for name in there:
-            folded.setdefault(name.casefold(), []).append(name)
-        inside = {
-            id(each)
-            for part in self.root.walk()
-            if kind_of(part) in ("Exists", "Subquery")
-            for each in part.walk()
-        }
-        for node in list(self.root.walk()):
-            if (
-                kind_of(node) != "Column"
-                or id(node) in inside
-                or kind_of(node.this) != "Identifier"
-            ):
-                continue
-            alike = folded.get(node.name.casefold(), [])
-            if node.name not in there and len(alike) == 1:
-                node.this.set("this", alike[0])
-            if node.table and node.table in self.named:
-                column_name(node, self.named)
-                node.set("table", None)
+        names = [each.name for each in self.table.columns]
+        nodes = list(self.root.walk(prune=_is_nested))
+        for node in nodes:
+            if kind_of(node) == "Column" and kind_of(node.this) == "Identifier":
+                _spell(node.this, names)
+                if node.table and node.table in self.named:
+                    column_name(node, self.named)
+                    node.set("table", None)
         dates = {each.name for each in self.table.columns if each.kind == "date"}
-        for node in list(self.root.walk()):
-            if kind_of(node) in COMPARED and id(node) not in inside:
-                parts = list(node.iter_expressions())
-                if any(kind_of(each) == "Column" and each.name in dates for each in parts):
-                    for each in parts:
-                        _as_date(each)
+        for node in nodes:
+            parts = list(node.iter_expressions()) if kind_of(node) in COMPARED else []
+            if any(kind_of(each) == "Column" and each.name in dates for each in parts):
+                for each in parts:
+                    if kind_of(each) == "Literal" and each.args["is_string"]:
+                        each.replace(exp.cast(each.copy(), "DATE"))
 
     @property
     def conditions(self) -> list[Any]:
@@ -140,11 +129,11 @@ class SelectRows:
         self.keep(self.conditions)
         return self.with_items(self.root.expressions, {})
 
-    def with_items(self, items: Sequence[Any], columns: Mapping[str, str]) -> Table:
+    def with_items(self, items: Sequence[Any], columns: Mapping[str, Any]) -> Table:
         """Return the table with a column for each SELECT item; `columns` maps aggregates to
         existing columns.
         """
-        ranges = dict(self.table.ranges)
+        ranges: dict[str, tuple[str, ...]] = {}
         new: dict[str, RowExpression] = {}
         for item in items:
             inner = bare(item)
@@ -152,14 +141,8 @@ class SelectRows:
                 kind_of(inner) == "Column" and kind_of(inner.this) == "Star"
             ):
                 continue
-            inner = _replaced_by(inner, columns)
-            name = (
-                item.alias
-                if kind_of(item) == "Alias"
-                else inner.name
-                if kind_of(inner) == "Column"
-                else ""
-            )
+            inner = substituted(inner, columns)
+            name = item.alias or (inner.name if kind_of(inner) == "Column" else "")
             if kind_of(inner) == "Column" and inner.name == name:
                 column_name(inner, self.named)
                 self.table.column(name)
@@ -174,41 +157,32 @@ class SelectRows:
             new[name] = scalar(inner, {})
             if ends is not None:
                 ranges[name] = tuple(str(each) for each in ends)
-            else:
-                ranges.pop(name, None)
         table = self.table.mutate(**new) if new else self.table
-        return replace(
-            table,
-            ranges={
-                name: each
-                for name, each in ranges.items()
-                if name in {c.name for c in table.columns}
-            },
-        )
+        return replace(table, ranges={**table.ranges, **ranges})
 
-    def one_row_a_person(self, grouped: Mapping[str, Any]) -> Table:
+    def one_row_a_person(self) -> Table:
         """Return the rows of a SELECT that is grouped by the unit: one row for each person."""
         self.keep(self.conditions)
         having = self.root.args.get("having")
-        wanted: dict[str, str] = {}
+        columns: dict[str, Any] = {}
         aggregates: dict[str, tuple[str, str]] = {}
         for part in [*self.root.expressions, *([having] if having is not None else [])]:
             for each in aggregates_in(bare(part)):
-                name = f"_of_person_{len(aggregates)}"
-                if wanted.setdefault(shown(each), name) == name:
+                if shown(each) not in columns:
+                    name = f"_of_person_{len(aggregates)}"
+                    columns[shown(each)] = exp.column(name)
                     aggregates[name] = self._of_person(each)
-        if self.computed:
-            self.table = self.with_computed()
+        self.table = self.with_computed(self.table)
         self.table = per_person(self.table, aggregates or {"_of_person": ("count", "")})
         self.named = {}
         if having is not None:
             for each in conjuncts(having.this):
-                self.table = self.table.where(scalar(_replaced_by(each, wanted), {}))
-        return self.with_items(self.root.expressions, wanted)
+                self.table = self.table.where(scalar(substituted(each, columns), {}))
+        return self.with_items(self.root.expressions, columns)
 
     def _of_person(self, node: Any) -> tuple[str, str]:
         kind, inner = kind_of(node), node.this
-        if kind == "Count" and (inner is None or kind_of(inner) in ("Star", "Literal")):
+        if is_count_of_rows(node):
             return "count", ""
         if kind == "Count" and kind_of(inner) == "Distinct" and len(inner.expressions) == 1:
             return "distinct", column_name(inner.expressions[0], self.named)
@@ -229,14 +203,12 @@ class SelectRows:
             return _PER_PERSON[kind], column_name(inner, self.named)
         return _PER_PERSON[kind], self.column(inner, "")
 
-    def with_computed(self) -> Table:
-        return self.table.mutate(**self.computed)
+    def with_computed(self, table: Table) -> Table:
+        """Return a table with the columns that this SELECT computes."""
+        return table.mutate(**self.computed) if self.computed else table
 
     def _join(self, join: Any, tables: Mapping[str, Any]) -> None:
-        side, kind = (
-            str(join.args.get("side") or "").lower(),
-            str(join.args.get("kind") or "").lower(),
-        )
+        side, kind = (str(join.args.get(each) or "").lower() for each in ("side", "kind"))
         alias, other = named_table(join.this, tables)
         using, condition = join.args.get("using") or [], join.args.get("on")
         pairs, bounds = [(each.name, each.name) for each in using], dict[str, Any]()
@@ -248,89 +220,62 @@ class SelectRows:
                 raise DomainError(f"sql: {bound}", shown(each), "at most one in a join")
             else:
                 bounds[JOIN_BOUNDS[bound]] = _numbers(each, bound)
-        if (
-            side not in ("", "left")
-            or kind not in ("", "inner", "outer")
-            or not pairs
-            or alias in self.named
-        ):
+        known = side in ("", "left") and kind in ("", "inner", "outer")
+        if not (known and pairs) or alias in self.named:
             what = " ".join(each for each in (side.upper(), kind.upper(), "JOIN") if each)
-            reason = (
-                "rows of the joined table alone belong to nobody"
-                if pairs
-                else "rows are joined on equal keys"
+            alone, unmatched = (
+                "rows of the joined table alone belong to nobody",
+                "rows are joined on equal keys",
             )
-            raise UnsupportedError(f"sql: {what}", reason, "JOIN or LEFT JOIN ... USING (column)")
-        if any(own != theirs for own, theirs in pairs):
-            raise UnsupportedError(
-                "sql: ON", "keys need the same name", "Rename the column, and use USING"
-            )
-        on = [own for own, _ in pairs]
-        if (
-            isinstance(other, Table)
-            and set(on) != set(self.table.unit)
-            and not isinstance(bounds.get("at_most"), tuple)
-        ):
-            reason, remedy = (
-                "rows of private tables on another key are bounded",
-                "ON a.key = b.key AND AT_MOST(a, b)",
-            )
-            raise UnsupportedError(f"sql: JOIN USING ({', '.join(on)})", reason, remedy)
+            remedy = "JOIN or LEFT JOIN ... USING (column)"
+            raise UnsupportedError(f"sql: {what}", alone if pairs else unmatched, remedy)
+        keys = [own for own, theirs in pairs if own == theirs]
+        if len(keys) < len(pairs):
+            remedy = "Rename the column, and use USING"
+            raise UnsupportedError("sql: ON", "keys need the same name", remedy)
+        of_unit = not isinstance(other, Table) or set(keys) == set(self.table.unit)
+        if not (of_unit or isinstance(bounds.get("at_most"), tuple)):
+            reason = "rows of private tables on another key are bounded"
+            remedy = "ON a.key = b.key AND AT_MOST(a, b)"
+            raise UnsupportedError(f"sql: JOIN USING ({', '.join(keys)})", reason, remedy)
         rows = other
         if side == "left":
-            rows = left_joined(self.root, join, alias, on, other, f"_joined_{len(self.named)}")
-        self.table = self.table.join(
-            rows, on=on[0] if len(on) == 1 else on, how=side or "inner", **bounds
-        )
+            rows = left_joined(self.root, join, alias, keys, other, f"_joined_{len(self.named)}")
+        self.table = self.table.join(rows, on=keys, how=side or "inner", **bounds)
         self.named = {**self.named, alias: other}
 
     def _matched(self, node: Any, alias: str) -> tuple[str, str]:
         """Return the columns of a condition `left.a = right.b`."""
-        sides = [node.this, node.expression] if type(node).__name__ == "EQ" else []
-        if len(sides) == 2 and all(
-            type(each).__name__ == "Column" and each.table for each in sides
-        ):
-            theirs = [each for each in sides if each.table == alias]
-            own = [each for each in sides if each.table in self.named]
-            if len(theirs) == len(own) == 1:
-                return own[0].name, theirs[0].name
-        raise UnsupportedError(
-            f"sql: ON {shown(node)}", "rows are joined on equal keys", "ON a.column = b.column"
-        )
+        sides = [node.this, node.expression] if kind_of(node) == "EQ" else []
+        tables = [each.table for each in sides if kind_of(each) == "Column"]
+        if len(tables) != 2 or alias not in tables or not {*tables} & {*self.named}:
+            reason, remedy = "rows are joined on equal keys", "ON a.column = b.column"
+            raise UnsupportedError(f"sql: ON {shown(node)}", reason, remedy)
+        return sides[0].name, sides[1].name
 
-    def grouped(self) -> dict[str, Any]:
-        """Return the columns of GROUP BY by name, as syntax nodes; `self.sets` lists the grouping
-        sets of a ROLLUP.
-        """
-        items = {
-            each.alias: each.this for each in self.root.expressions if kind_of(each) == "Alias"
-        }
-        group, found = self.root.args.get("group"), dict[str, Any]()
+    def read_groups(self) -> None:
+        """Read the columns of GROUP BY as syntax nodes by name, and the grouping sets of a ROLLUP."""
+        items = aliases_of(self.root)
+        group = self.root.args.get("group")
         there = {column.name for column in self.table.columns}
-        nodes = list[Any]() if group is None else list(group.expressions)
-        plain = [
-            each
-            for each in self.root.expressions
-            if not aggregates_in(bare(each)) and kind_of(bare(each)) != "Literal"
-        ]
-        distinct = self.root.args.get("distinct") is not None and len(plain) == len(
-            self.root.expressions
-        )
+        nodes, selected = expressions_of(self.root, "group"), self.root.expressions
+        plain = [bare(each) for each in selected]
+        plain = [each for each in plain if not aggregates_in(each) and kind_of(each) != "Literal"]
+        distinct = self.root.args.get("distinct") is not None and len(plain) == len(selected)
         if (group is not None and group.args.get("all")) or (group is None and distinct):
-            nodes = [each.this.copy() if kind_of(each) == "Alias" else each for each in plain]
+            nodes = [each.copy() for each in plain]
             if distinct:
                 self.root.set("distinct", None)
-        rolled: list[tuple[str, bool]] = []
+        fixed, rolled = list[str](), list[str]()
         for each in nodes:
-            inside = kind_of(each) == "Rollup"
-            for node in each.expressions if inside else [each]:
-                name, found_node = self._one_group(node, items, there)
-                found[name] = found_node
-                rolled.append((name, inside))
-        fixed = [name for name, inside in rolled if not inside]
-        free = [name for name, inside in rolled if inside]
-        self.sets = [[*fixed, *free[:size]] for size in range(len(free), -1, -1)]
-        return found
+            names, inside = (
+                (rolled, each.expressions) if kind_of(each) == "Rollup" else (fixed, [each])
+            )
+            for node in inside:
+                name, group_node = self._one_group(node, items, there)
+                self.groups[name] = group_node
+                names.append(name)
+        self.sets = [[*fixed, *rolled[:size]] for size in range(len(rolled), -1, -1)]
 
     def _one_group(
         self, each: Any, items: Mapping[str, Any], present: Collection[str]
@@ -373,8 +318,7 @@ class SelectRows:
             return list(parts), keys
         values = [[literal(value, "IN") for value in lists[name].expressions] for name in grouped]
         taken = [id(each) for each in lists.values()]
-        listed = values[0] if len(values) == 1 else list(product(*values))
-        return [each for each in parts if id(each) not in taken], listed
+        return [each for each in parts if id(each) not in taken], combined(values)
 
     def column(self, node: Any, name: str) -> str:
         """Return the column that a node names, or compute it under this name."""
@@ -419,30 +363,24 @@ class SelectRows:
         """Return the column that an aggregate reads, and the lower and upper bound of its values."""
         if kind_of(node) == "Column" and node.name in self.table.ranges:
             return column_name(node, self.named), {}
-        if not called(node, "CLAMP"):
-            ends = self.ends(node) if kind_of(node) not in ("Column", "Distinct") else None
-            if (
-                kind_of(node) == "Column"
-                and self.table.column(column_name(node, self.named)).kind == "boolean"
-            ):
-                return node.name, {"lower": 0, "upper": 1}
-            if ends is None or not ends[0] < ends[1]:
-                if kind_of(node) == "Distinct":
-                    raise refusal(node)
-                domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
-                raise DomainError(f"sql: {what}", shown(node), domain, "Its values need a range")
-            return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
-        if len(node.expressions) not in (3, 4):
-            raise DomainError(
-                f"sql: {what}", shown(node), "CLAMP(x, lower, upper), or with the granularity"
-            )
-        inner, *ends = node.expressions
-        named = zip(
-            ("lower", "upper", "granularity"),
-            (number(each, "CLAMP") for each in ends),
-            strict=False,
-        )
-        return self.column(inner, name), dict(named)
+        if called(node, "CLAMP"):
+            if len(node.expressions) not in (3, 4):
+                domain = "CLAMP(x, lower, upper), or with the granularity"
+                raise DomainError(f"sql: {what}", shown(node), domain)
+            inner, *numbers = node.expressions
+            ends = (number(each, "CLAMP") for each in numbers)
+            stated = zip(("lower", "upper", "granularity"), ends, strict=False)
+            return self.column(inner, name), dict(stated)
+        if kind_of(node) == "Distinct":
+            raise refusal(node)
+        is_column = kind_of(node) == "Column"
+        if is_column and self.table.column(column_name(node, self.named)).kind == "boolean":
+            return node.name, {"lower": 0, "upper": 1}
+        ends = None if is_column else self.ends(node)
+        if ends is None or not ends[0] < ends[1]:
+            domain = f"{what}(CLAMP({shown(node)}, lower, upper))"
+            raise DomainError(f"sql: {what}", shown(node), domain, "Its values need a range")
+        return self.column(self._clamped(node), name), {"lower": ends[0], "upper": ends[1]}
 
     def _clamped(self, node: Any) -> Any:
         """Return an expression with its columns clamped to their known ranges; NULL stays NULL."""
@@ -457,25 +395,26 @@ class SelectRows:
 _CLAMPED = "CASE WHEN :x < :low THEN :low WHEN :x > :high THEN :high ELSE :x END"
 
 
+def combined(values: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the keys of all groups, from the values of each grouping column."""
+    return list(values[0] if len(values) == 1 else product(*values))
+
+
 def names_of(table: Table) -> list[str]:
     """Return the names of a table: its own, and its file's without the extension."""
     return [table.name, PurePath(table.name).stem]
 
 
-def _replaced_by(node: Any, names: Mapping[str, str]) -> Any:
-    """Return an expression with columns in place of aggregates with known SQL text."""
-    if shown(node) in names:
-        return exp.column(names[shown(node)])
-    found = node.copy()
-    for each in list(found.iter_expressions()):
-        each.replace(_replaced_by(each, names))
-    return found
+def _is_nested(node: Any) -> bool:
+    """Whether a node begins a SELECT inside another one, which has columns of its own."""
+    return kind_of(node) in ("Exists", "Subquery")
 
 
-def _as_date(node: Any) -> None:
-    """Turn a text that is compared with a date into a date."""
-    if kind_of(node) == "Literal" and node.args["is_string"]:
-        node.replace(exp.cast(node.copy(), "DATE"))
+def _spell(identifier: Any, names: Collection[str]) -> None:
+    """Spell a name as the only one of `names` that differs from it in the case of letters, if any."""
+    alike = [each for each in names if each.casefold() == identifier.name.casefold()]
+    if identifier.name not in names and len(alike) == 1:
+        identifier.set("this", alike[0])
 
 
 def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:
@@ -484,3 +423,46 @@ def _numbers(node: Any, name: str) -> int | tuple[Any, ...]:
     if not found or not all(type(each) is int for each in found):
         raise DomainError(f"sql: {name}", shown(node), "whole numbers")
     return found[0] if len(found) == 1 else found
+
+
+def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the alias of a table in FROM or JOIN, and the table."""
+    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
+        raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
+    one_of("sql: FROM", node.name, tables)
+    table = tables[node.name]
+    return node.alias or node.name, table.opened() if isinstance(table, PublicSource) else table
+
+
+def left_joined(
+    root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str
+) -> Any:
+    """Return the right side of a LEFT JOIN, with a marker column if the SELECT tests for unmatched
+    rows.
+
+    The joined rows have the left side's key. So a test of the right side's key for NULL is replaced
+    by a test of the marker, which every row of the right side has. Elsewhere the right side's key
+    is refused.
+    """
+    own, asked = {id(node) for node in join.walk()}, False
+    while marker in columns_of(other):
+        marker += "_"
+    for node in list(root.walk()):
+        if kind_of(node) != "Column" or id(node) in own or node.name not in keys:
+            continue
+        parent = node.parent
+        if node.table == alias and kind_of(parent) == "Is" and kind_of(parent.expression) == "Null":
+            node.this.set("this", marker)
+            node.set("table", None)
+            asked = True
+        elif node.table == alias or not (node.table or join.args.get("using")):
+            reason = f"the key of {alias} is NULL where a row of the left side meets none"
+            remedy = f"Write {alias}.{node.name} IS NULL, or {node.name} of the left side with its table before it"
+            raise UnsupportedError(f"sql: {shown(node)} after LEFT JOIN {alias}", reason, remedy)
+    if not asked or isinstance(other, Table):
+        return other.mutate(**{marker: lit(True)}) if asked else other
+    import pyarrow as pa
+
+    return public(
+        other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_()))
+    )

@@ -6,20 +6,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import partial, reduce
 from typing import Any
 
 from dpcompose.errors import DomainError, UnsupportedError
-from dpcompose.release.arrow import PublicSource, PublicTable, public
+from dpcompose.release.arrow import PublicTable
+from dpcompose.release.columns import one_of
 from dpcompose.release.expression import RowExpression, call, case, col, lit
 from dpcompose.release.function import PARTS
-from dpcompose.release.question import Question
-from dpcompose.release.sql_syntax import CALLS, CHAINS, kind_of, number, refusal, shown
-from dpcompose.release.statistics import Maximum, Mean, Minimum, StandardDeviation, Sum, Variance
-from dpcompose.release.table import Table
+from dpcompose.release.sql_syntax import CHAINS, kind_of, number, refusal, shown
 
 
 def column_name(node: Any, named: Mapping[str, Any]) -> str:
@@ -31,63 +29,17 @@ def column_name(node: Any, named: Mapping[str, Any]) -> str:
     if kind_of(node) != "Column" or kind_of(node.this) != "Identifier":
         raise DomainError("sql", shown(node), "the name of a column")
     if node.table:
-        if node.table not in named:
-            raise DomainError("sql: table", node.table, f"one of {', '.join(named)}")
-        there = _columns(named[node.table])
-        if node.name not in there:
-            raise DomainError("sql: column", node.name, f"one of {', '.join(there)}")
+        one_of("sql: table", node.table, named)
+        one_of("sql: column", node.name, columns_of(named[node.table]))
     return node.name
 
 
-def _columns(table: Any) -> list[str]:
+def columns_of(table: Any) -> list[str]:
+    """Return the names of the columns of a private or public table."""
     return (
         list(table.kinds)
         if isinstance(table, PublicTable)
         else [each.name for each in table.columns]
-    )
-
-
-def named_table(node: Any, tables: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the alias of a table in FROM or JOIN, and the table."""
-    if kind_of(node) != "Table" or kind_of(node.this) != "Identifier":
-        raise refusal(node) if kind_of(node) != "Table" else refusal(node.this)
-    if node.name not in tables:
-        raise DomainError("sql: FROM", node.name, f"one of {', '.join(dict.fromkeys(tables))}")
-    table = tables[node.name]
-    return node.alias or node.name, table.opened() if isinstance(table, PublicSource) else table
-
-
-def left_joined(
-    root: Any, join: Any, alias: str, keys: Collection[str], other: Any, marker: str
-) -> Any:
-    """Return the right side of a LEFT JOIN, with a marker column if the SELECT tests for unmatched
-    rows.
-
-    The joined rows have the left side's key. So a test of the right side's key for NULL is replaced
-    by a test of the marker, which every row of the right side has. Elsewhere the right side's key
-    is refused.
-    """
-    own, asked = {id(node) for node in join.walk()}, False
-    while marker in _columns(other):
-        marker += "_"
-    for node in list(root.walk()):
-        if kind_of(node) != "Column" or id(node) in own or node.name not in keys:
-            continue
-        parent = node.parent
-        if node.table == alias and kind_of(parent) == "Is" and kind_of(parent.expression) == "Null":
-            node.this.set("this", marker)
-            node.set("table", None)
-            asked = True
-        elif node.table == alias or not (node.table or join.args.get("using")):
-            reason = f"the key of {alias} is NULL where a row of the left side meets none"
-            remedy = f"Write {alias}.{node.name} IS NULL, or {node.name} of the left side with its table before it"
-            raise UnsupportedError(f"sql: {shown(node)} after LEFT JOIN {alias}", reason, remedy)
-    if not asked or isinstance(other, Table):
-        return other.mutate(**{marker: lit(True)}) if asked else other
-    import pyarrow as pa
-
-    return public(
-        other.frame.append_column(marker, pa.array([True] * other.frame.num_rows, pa.bool_()))
     )
 
 
@@ -187,11 +139,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "LTE": operator.le,
     "GT": operator.gt,
     "GTE": operator.ge,
-    "Abs": RowExpression.abs,
-    "Floor": RowExpression.floor,
-    "Lower": RowExpression.lower,
-    "Upper": RowExpression.upper,
-    "Length": RowExpression.length,
+    **{name: partial(call, name.lower()) for name in ("Abs", "Floor", "Lower", "Upper", "Length")},
 }
 _TYPES = {
     "DOUBLE": "float",
@@ -237,7 +185,7 @@ def _special(node: Any, read: Callable[[Any], RowExpression]) -> RowExpression:
             found = _like(read(node.this), literal(node.expression, "LIKE"))
             return ~found if node.args.get("negate") else found
         case "Extract" if str(node.this.this).upper() in PARTS:
-            return call(PARTS[str(node.this.this).upper()][0], read(node.expression))
+            return call(PARTS[str(node.this.this).upper()], read(node.expression))
         case "DateTrunc" if str(node.args["unit"].this).upper() == "DAY":
             return read(node.this)
         case "DateTrunc":
@@ -270,49 +218,3 @@ def _like(text: RowExpression, pattern: object) -> RowExpression:
         if pattern in ways:
             return ways[pattern](inner)
     raise UnsupportedError("sql: LIKE", "only % at the ends is read", "Use 'a%', '%a' or '%a%'")
-
-
-SUMS: Mapping[str, Callable[..., Question]] = {
-    "Sum": Sum,
-    "Avg": Mean,
-    **dict.fromkeys(("Variance", "VariancePop"), Variance),
-    **dict.fromkeys(("Stddev", "StddevPop", "StddevSamp"), StandardDeviation),
-}
-ENDS: Mapping[str, Callable[..., Question]] = {"Min": Minimum, "Max": Maximum}
-
-
-def quantile(node: Any) -> tuple[Any, list[Any]] | None:
-    """Return the operand and the fractions of a quantile; None if the node is no quantile."""
-    kind = kind_of(node)
-    if kind == "Median":
-        return node.this, [0.5]
-    if kind == "Quantile":
-        shares = node.args["quantile"]
-        listed = shares.expressions if kind_of(shares) == "Array" else [shares]
-        return node.this, [number(each, "QUANTILE") for each in listed]
-    if kind == "WithinGroup" and kind_of(node.this) in ("PercentileCont", "PercentileDisc"):
-        ordered = node.expression.expressions if kind_of(node.expression) == "Order" else []
-        if len(ordered) == 1 and not ordered[0].args.get("desc"):
-            return ordered[0].this, [number(node.this.this, "PERCENTILE_CONT")]
-    if (
-        kind == "Anonymous"
-        and str(node.this).upper() in CALLS - {"CLAMP", "BIN"}
-        and len(node.expressions) > 1
-    ):
-        return node.expressions[0], [number(each, "QUANTILE") for each in node.expressions[1:]]
-    return None
-
-
-def answer_labels(question: Question, node: Any, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the names of an answer's columns in SELECT: those of its keys, and the aggregate's
-    alias.
-
-    Raises:
-        DomainError: If two of them are the same.
-    """
-    own = question.heading
-    own = f"{own}_" if own in keys else own
-    found = {**keys} | ({own: node.alias} if node.alias else {})
-    if len({*found.values()}) < len(found):
-        raise DomainError("sql: AS", node.alias, "a name that no other column of the answer has")
-    return found

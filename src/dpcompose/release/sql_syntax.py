@@ -27,6 +27,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.answer import EXPLAIN
+from dpcompose.release.expression import by_name
 
 DEEPEST = 100
 """The largest number of nested nodes."""
@@ -34,31 +35,26 @@ CHAINS = ("And", "Or")
 
 # Each line: parts that a node may have, then the classes of nodes that may have exactly these.
 _ALLOWED = """
-expressions from from_ joins where group having order limit offset distinct with with_: Select
-this expression distinct order limit offset with with_: Union
-expressions: With Rollup
-this alias: CTE Subquery
+expressions from_ joins where group having order limit offset distinct with_: Select
+this expression distinct order limit offset with_: Union
+expressions: With Rollup Order Distinct Array
+this alias: CTE Subquery Table Alias
 this: Having Exists CountIf ApproxDistinct Sqrt Ln Exp Ceil DataTypeParam Pi
-this expression: Filter ILike Pow Nullif SafeDivide Corr CovarPop
-expression: Offset
-this expressions: Greatest Least
+this expression: Filter ILike Pow Nullif SafeDivide Corr CovarPop WithinGroup
+expression: Limit Offset
+this expressions: Greatest Least Anonymous Coalesce
 this decimals: Round
 this: From TableAlias Where Star Paren Boolean Null Var
-this alias: Table Alias
 this side kind using on: Join
 expressions all: Group
-expressions: Order Distinct Array
 this desc nulls_first: Ordered
-expression: Limit
 this quoted: Identifier
 this table: Column
 this is_string: Literal
 this big_int: Count
 this: Sum Avg Variance VariancePop Stddev StddevPop StddevSamp Median Min Max PercentileCont PercentileDisc
 this quantile: Quantile
-this expression: WithinGroup
 this expressions query: In
-this expressions: Anonymous Coalesce
 this expression: Left Right Add Sub Mul Mod And Or EQ NEQ GT GTE LT LTE Is StartsWith EndsWith Contains Extract
 this expression negate: Like
 this expression typed safe: Div
@@ -77,65 +73,50 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     for name in names.split()
 }
 
-CALLS = {
-    "CLAMP",
-    "BIN",
-    "DATE_PART",
-    "PERCENTILE",
-    "QUANTILE_CONT",
-    "QUANTILE_DISC",
-    "AT_MOST",
-    "ROWS_PER_UNIT",
-}
+QUANTILES = {"PERCENTILE", "QUANTILE_CONT", "QUANTILE_DISC"}
+CALLS = {"CLAMP", "BIN", "DATE_PART", "AT_MOST", "ROWS_PER_UNIT", *QUANTILES}
 """Functions that sqlglot does not know and parses as `Anonymous` nodes."""
 
-_QUESTIONS = "Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX"
+# Classes of nodes that are refused: the clause in SQL, and what to write instead.
 _ROWS = "One row could then decide what becomes of the rows of others"
-_WRITES = "Only SELECT is read"
-_REFUSED: Mapping[str, tuple[str, str]] = {
-    "Window": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
-    "WindowSpec": ("OVER", f"{_ROWS}. Ask with GROUP BY"),
-    "Qualify": ("QUALIFY", f"{_ROWS}. Filter with WHERE"),
-    "Select": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
-    "Subquery": ("a subquery", f"{_ROWS}. Say it in one SELECT, or give its value as a literal"),
-    "Exists": ("EXISTS", f"{_ROWS}. Join on the unit instead"),
-    "Union": (
-        "UNION",
-        "Use table.union(other) in Python, for two catalogued tables with the same unit",
-    ),
-    "SetOperation": ("a set operation", f"{_ROWS}. Filter with WHERE"),
-    "Fetch": ("FETCH", "Use ORDER BY COUNT(*) DESC LIMIT k"),
-    "Limit": ("LIMIT", "Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)"),
-    "Distinct": ("DISTINCT", "Use COUNT(DISTINCT column)"),
-    "Cube": ("CUBE", "Ask for each grouping by itself"),
-    "GroupingSets": ("GROUPING SETS", "Ask for each grouping by itself"),
-    "Hint": ("a hint", "Leave it out"),
-    "Lock": ("FOR UPDATE", _WRITES),
-    "Into": ("INTO", _WRITES),
-    "TableSample": ("TABLESAMPLE", "Noise is drawn when you ask; all rows are asked"),
-    "Lateral": ("LATERAL", f"{_ROWS}. Use columns of the table"),
-    "UDTF": ("a table function", "Use a table of the catalog"),
-    "Values": ("VALUES", "Use a table of the catalog"),
-    "Pivot": ("PIVOT", "Ask with GROUP BY; turn the answer"),
-    "MatchRecognize": ("MATCH_RECOGNIZE", f"{_ROWS}. Ask with GROUP BY"),
-    "Command": ("a command", _WRITES),
-    "DDL": ("a definition", _WRITES),
-    "DML": ("a change of the table", _WRITES),
-    "Property": ("a property", _WRITES),
-    "AggFunc": ("an aggregate that is no question", _QUESTIONS),
-    "Placeholder": ("a placeholder", "Write the value"),
-    "Parameter": ("a parameter", "Write the value"),
-    "Collate": ("COLLATE", "Text is compared letter by letter"),
-    "Rand": ("a random function", "Noise is drawn when you ask"),
-    "Randn": ("a random function", "Noise is drawn when you ask"),
-    "Uuid": ("a random function", "Noise is drawn when you ask"),
-    "Cluster": ("CLUSTER BY", "Leave it out"),
-    "Sort": ("SORT BY", "Sort the answer"),
-    "Lambda": ("a lambda", "Use the functions of docs/release.md"),
-    "Bracket": ("an index", "Use the functions of docs/release.md"),
-    "IntDiv": ("DIV", "Use FLOOR(x / y), which rounds down"),
-    "Func": ("a function that is not in the list", "Use the functions of docs/release.md"),
-}
+_REFUSED = by_name(f"""
+Window WindowSpec | OVER | {_ROWS}. Ask with GROUP BY
+Qualify | QUALIFY | {_ROWS}. Filter with WHERE
+Select Subquery | a subquery | {_ROWS}. Say it in one SELECT, or give its value as a literal
+Exists | EXISTS | {_ROWS}. Join on the unit instead
+Union | UNION | Use table.union(other) in Python, for two catalogued tables with the same unit
+SetOperation | a set operation | {_ROWS}. Filter with WHERE
+Fetch | FETCH | Use ORDER BY COUNT(*) DESC LIMIT k
+Limit | LIMIT | Use ORDER BY COUNT(*) DESC LIMIT k, with one COUNT(*)
+Distinct | DISTINCT | Use COUNT(DISTINCT column)
+Cube | CUBE | Ask for each grouping by itself
+GroupingSets | GROUPING SETS | Ask for each grouping by itself
+Hint | a hint | Leave it out
+Lock | FOR UPDATE | Only SELECT is read
+Into | INTO | Only SELECT is read
+TableSample | TABLESAMPLE | Noise is drawn when you ask; all rows are asked
+Lateral | LATERAL | {_ROWS}. Use columns of the table
+UDTF | a table function | Use a table of the catalog
+Values | VALUES | Use a table of the catalog
+Pivot | PIVOT | Ask with GROUP BY; turn the answer
+MatchRecognize | MATCH_RECOGNIZE | {_ROWS}. Ask with GROUP BY
+Command | a command | Only SELECT is read
+DDL | a definition | Only SELECT is read
+DML | a change of the table | Only SELECT is read
+Property | a property | Only SELECT is read
+AggFunc | an aggregate that is no question
+  | Ask with COUNT, SUM, AVG, VARIANCE, STDDEV, MEDIAN, QUANTILE, MIN or MAX
+Placeholder | a placeholder | Write the value
+Parameter | a parameter | Write the value
+Collate | COLLATE | Text is compared letter by letter
+Rand Randn Uuid | a random function | Noise is drawn when you ask
+Cluster | CLUSTER BY | Leave it out
+Sort | SORT BY | Sort the answer
+Lambda | a lambda | Use the functions of docs/release.md
+Bracket | an index | Use the functions of docs/release.md
+IntDiv | DIV | Use FLOOR(x / y), which rounds down
+Func | a function that is not in the list | Use the functions of docs/release.md
+""")
 
 
 def refusal(node: Any, reason: str = "") -> UnsupportedError:
@@ -143,7 +124,7 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
     names = [each.__name__ for each in type(node).__mro__]
     clause, remedy = next(
         (_REFUSED[name] for name in names if name in _REFUSED),
-        (names[0], "Use the clauses of docs/release.md"),
+        [names[0], "Use the clauses of docs/release.md"],
     )
     named = _name(node)
     shown = clause if named.upper() in clause.upper() else f"{clause} ({named})"
@@ -151,9 +132,9 @@ def refusal(node: Any, reason: str = "") -> UnsupportedError:
 
 
 def _name(node: Any) -> str:
-    if type(node).__name__ in ("Anonymous", "AnonymousAggFunc") and str(node.this).isidentifier():
+    if kind_of(node) in ("Anonymous", "AnonymousAggFunc") and str(node.this).isidentifier():
         return f"{str(node.this)[:40]}()"
-    return type(node).__name__
+    return kind_of(node)
 
 
 def require_allowed(root: Any) -> None:
@@ -165,10 +146,9 @@ def require_allowed(root: Any) -> None:
     waiting: list[tuple[Any, int]] = [(root, 1)]
     while waiting:
         node, depth = waiting.pop()
-        parts = ALLOWED.get(type(node).__name__)
-        if parts is None:
-            raise refusal(node)
-        if type(node).__name__ == "Anonymous" and str(node.this).upper() not in CALLS:
+        kind = kind_of(node)
+        parts = ALLOWED.get(kind)
+        if parts is None or (kind == "Anonymous" and str(node.this).upper() not in CALLS):
             raise refusal(node)
         if depth > DEEPEST:
             raise UnsupportedError(
@@ -177,19 +157,15 @@ def require_allowed(root: Any) -> None:
         for name, value in node.args.items():
             if name not in parts and value not in (None, False, []):
                 inner = next(_nodes(value), None)
-                if inner is not None and type(inner).__name__ not in ALLOWED:
+                if inner is not None and kind_of(inner) not in ALLOWED:
                     raise refusal(inner)
                 said = (
                     value if isinstance(value, str) else name.strip("_").upper().replace("_", " ")
                 )
-                what = f"{said} in {type(node).__name__}"
-                raise UnsupportedError(f"sql: {what}", "not supported", "Leave it out")
+                raise UnsupportedError(f"sql: {said} in {kind}", "not supported", "Leave it out")
             # Chains of AND or OR count as one level, however the parser nests them.
-            level = [
-                depth + (type(each) is not type(node) or type(node).__name__ not in CHAINS)
-                for each in _nodes(value)
-            ]
-            waiting += zip(_nodes(value), level, strict=True)
+            for each in _nodes(value):
+                waiting.append((each, depth + (kind_of(each) != kind or kind not in CHAINS)))
 
 
 def _nodes(value: Any) -> Iterator[Any]:
@@ -197,9 +173,7 @@ def _nodes(value: Any) -> Iterator[Any]:
     refused.
     """
     for each in value if isinstance(value, list) else [value]:
-        if not (
-            each is None or isinstance(each, (str, bool, int)) or type(each).__name__ == "DType"
-        ):
+        if not (each is None or isinstance(each, (str, bool, int)) or kind_of(each) == "DType"):
             yield each
 
 
@@ -232,7 +206,7 @@ def parsed(text: object) -> Any:
         except (Exception, RecursionError):
             raise _unreadable(text) from None
     (root,) = (each for each in statements if each is not None)
-    if type(root).__name__ not in ("Select", "Union"):
+    if kind_of(root) not in ("Select", "Union"):
         raise refusal(root)
     require_allowed(root)
     return root
@@ -311,10 +285,8 @@ def number(node: Any, what: str) -> Any:
     Raises:
         DomainError: If it is something else, or does not fit in 64 bits.
     """
-    sign, inner = (-1, node.this) if type(node).__name__ == "Neg" else (1, node)
-    text = (
-        str(inner.this) if type(inner).__name__ == "Literal" and not inner.args["is_string"] else ""
-    )
+    sign, inner = (-1, node.this) if kind_of(node) == "Neg" else (1, node)
+    text = "" if kind_of(inner) != "Literal" or inner.args["is_string"] else str(inner.this)
     try:
         exact = sign * Decimal(text)
     except ArithmeticError:
@@ -357,6 +329,26 @@ def bare(node: Any) -> Any:
     return node.this if kind_of(node) == "Alias" else node
 
 
+def aliases_of(select: Any) -> dict[str, Any]:
+    """Return the expressions in a SELECT that have a name of their own, by that name."""
+    return {each.alias: each.this for each in select.expressions if kind_of(each) == "Alias"}
+
+
+def substituted(node: Any, parts: Mapping[str, Any], clause: str = "") -> Any:
+    """Return an expression with the nodes of `parts` in place of those with the same SQL text; all
+    other columns are refused, as part of `clause`, if that is given.
+    """
+    text = shown(node)
+    if text in parts:
+        return parts[text].copy()
+    if clause and kind_of(node) == "Column":
+        raise DomainError(f"sql: {clause}", text, "an aggregate, or a column of GROUP BY")
+    result = node.copy()
+    for each in list(result.iter_expressions()):
+        each.replace(substituted(each, parts, clause))
+    return result
+
+
 AGGREGATES = {
     "Count", "Sum", "Avg", "Variance", "VariancePop", "Stddev", "StddevPop", "StddevSamp", "Median", "Min", "Max",
     "Quantile", "WithinGroup", "Filter",
@@ -368,16 +360,15 @@ def is_aggregate(node: Any) -> bool:
     question.
     """
     if kind_of(node) == "Anonymous":
-        return str(node.this).upper() in CALLS - {
-            "CLAMP",
-            "BIN",
-            "AT_MOST",
-            "ROWS_PER_UNIT",
-            "DATE_PART",
-        }
+        return str(node.this).upper() in QUANTILES
     if kind_of(node) == "Div":
         return all(kind_of(each) == "Sum" for each in (node.this, node.expression))
     return kind_of(node) in AGGREGATES
+
+
+def is_count_of_rows(node: Any) -> bool:
+    """Whether a node is COUNT(*), or COUNT of a literal."""
+    return kind_of(node) == "Count" and kind_of(node.this) in ("NoneType", "Star", "Literal")
 
 
 def aggregates_in(node: Any) -> list[Any]:
@@ -391,14 +382,13 @@ def aggregates_in(node: Any) -> list[Any]:
 
 def source_of(node: Any) -> Any:
     """Return the first table of FROM; None if there is no FROM."""
-    start = node.args.get("from_") or node.args.get("from")
+    start = node.args.get("from_")
     return None if start is None else start.this
 
 
 def expressions_of(node: Any, part: str) -> list[Any]:
-    """Return the nodes in a part of a SELECT, such as the tables of WITH."""
-    held = node.args.get(part) or node.args.get(f"{part}_")
-    return [] if held is None else list(held.expressions)
+    """Return the nodes in a part of a SELECT, such as those of GROUP BY or ORDER BY."""
+    return [] if node.args.get(part) is None else list(node.args[part].expressions)
 
 
 COMPARED = ("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "In", "Between")
@@ -422,7 +412,7 @@ CONDITIONS = (*COMPARED, "And", "Or", "Not", "Is", "Like")
 # Spellings of other database systems, and bounds of expressions.
 
 
-def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | None, Any]:
+def options_of(text: str, table: Any, root: Any) -> Mapping[str, Any] | None:
     """Return the spend that BigQuery's privacy clause states, if the clause has the same meaning
     here.
 
@@ -432,7 +422,7 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
     """
     found = PRIVATE.match(text)
     if found is None:
-        return None, root
+        return None
     stated = {
         name.strip().lower(): value.strip()
         for name, _, value in (part.partition("=") for part in found.group(1).split(","))
@@ -447,13 +437,13 @@ def options_of(text: str, table: Any, root: Any) -> tuple[Mapping[str, Any] | No
         raise UnsupportedError(
             clause, "only epsilon, delta and privacy_unit_column mean the same", "Leave others out"
         )
-    if any(type(each).__name__ == "Avg" for each in root.walk()):
-        raise UnsupportedError(
+    if any(kind_of(each) == "Avg" for each in root.walk()):
+        what, reason = (
             "sql: AVG in DIFFERENTIAL_PRIVACY",
             "it is a mean of the persons' means there",
-            "SELECT AVG(x) without the clause",
         )
-    return stated, root
+        raise UnsupportedError(what, reason, "SELECT AVG(x) without the clause")
+    return stated
 
 
 _SAME = {

@@ -20,9 +20,10 @@ from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.release.aggregation import Aggregation, FixedPointGrid, GridPoints, Term
 from dpcompose.release.columns import Change
 from dpcompose.release.design import Design, RankStep, Released, ReleaseStep, SelectionStep
-from dpcompose.release.noise import Noise, Selection, quotient_interval
+from dpcompose.release.noise import Noise, Selection, Spend, exact, quotient_interval
 from dpcompose.release.question import (
     Clamped,
+    Headings,
     Interval,
     OfColumn,
     Quotient,
@@ -31,7 +32,6 @@ from dpcompose.release.question import (
     on_grid,
     spec,
 )
-from dpcompose.release.spend import Spend, exact
 from dpcompose.release.table import Table
 
 
@@ -76,7 +76,7 @@ class Mean(Clamped, Quotient):
     """
 
     kind: ClassVar[str] = "mean"
-    headings: ClassVar[Sequence[tuple[str, str]]] = (("mean", "double"), ("count", "int64"))
+    headings: ClassVar[Headings] = (("mean", "double"), ("count", "int64"))
 
     def design(self, table: Table, spend: Mapping[str, Any] | None = None) -> Design:
         grid = self._grid(table)
@@ -139,7 +139,7 @@ class Variance(Clamped, Quotient):
 
     kind: ClassVar[str] = "variance"
     steps: ClassVar[int] = SQUARED_STEPS
-    headings: ClassVar[Sequence[tuple[str, str]]] = (
+    headings: ClassVar[Headings] = (
         ("{self.heading}", "double"),
         ("mean", "double"),
         ("count", "int64"),
@@ -252,10 +252,7 @@ class Ratio(OfColumn, Quotient):
     per_granularity: Any = None
 
     kind: ClassVar[str] = "ratio"
-    headings: ClassVar[Sequence[tuple[str, str]]] = (
-        ("ratio", "double"),
-        ("sum of {self.per}", "double"),
-    )
+    headings: ClassVar[Headings] = (("ratio", "double"), ("sum of {self.per}", "double"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

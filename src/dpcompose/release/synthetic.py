@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from dpcompose import check
-from dpcompose.composition import calibrate
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.ledger import Receipt
-from dpcompose.mechanisms import Concentrated
 from dpcompose.release.aggregate import Groups
 from dpcompose.release.aggregation import Aggregation
 from dpcompose.release.aim import (
@@ -33,8 +31,8 @@ from dpcompose.release.answer import Answer
 from dpcompose.release.arrow import arrow_table, write
 from dpcompose.release.counts import Count
 from dpcompose.release.design import Design, Released, digest
+from dpcompose.release.noise import Spend, below, rho_within
 from dpcompose.release.question import MOST_KEYS, Question, Values, key_columns
-from dpcompose.release.spend import Spend, below
 from dpcompose.release.table import Table
 
 MOST_COLUMNS, MOST_PARTS, MOST_ROUNDS, MOST_ROWS = 50, 200_000, 10_000, 10**8
@@ -86,10 +84,7 @@ class Synthetic(Question):
         rho = rho_of(asked)
         least = len(by) + 1
         rounds = 16 * len(by) if self.rounds is None else self.rounds
-        if not least <= rounds <= MOST_ROUNDS:
-            raise DomainError(
-                "rounds", rounds, f"an integer from {least} to {MOST_ROUNDS:,}, or None"
-            )
+        check.count("rounds", rounds, least=least, most=MOST_ROUNDS)
         weights = workload(self._workload(by, sizes))
         change = table.bounds.change(1).l1
         start = GraphicalModel(sizes)
@@ -291,10 +286,9 @@ class SyntheticData:
             DomainError: If it is no integer from 1 to 10^8.
         """
         by, lists = self._domain
-        number = max(round(math.fsum(self.model.counts((0,)))), 1)
-        if rows is not None and not (number := check.count("rows", rows, least=1)) <= MOST_ROWS:
-            raise DomainError("rows", rows, f"an integer from 1 to {MOST_ROWS:,}")
-        drawn = self.model.sample(number)
+        if rows is None:
+            rows = max(round(math.fsum(self.model.counts((0,)))), 1)
+        drawn = self.model.sample(check.count("rows", rows, least=1, most=MOST_ROWS))
         values = [
             tuple(each[place] for place in column)
             for each, column in zip(lists, drawn, strict=True)
@@ -357,8 +351,7 @@ def rho_of(spend: Spend) -> float:
             domain,
             "Name a delta, such as {'epsilon': 1, 'delta': 1e-9}",
         )
-    epsilon, delta = below(spend.amount), below(spend.delta)
-    return calibrate(Concentrated, epsilon=epsilon, delta=delta, parameter="increasing").value
+    return rho_within(spend)
 
 
 def _places(by: Sequence[str], name: str, columns: Any) -> Columns:

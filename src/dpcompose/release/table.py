@@ -30,7 +30,7 @@ from dpcompose.errors import (
     UnsupportedError,
 )
 from dpcompose.release.arrow import PublicTable
-from dpcompose.release.columns import MOST_ROWS, Bounds, TableColumn, UnitTable
+from dpcompose.release.columns import KEYS, MOST_ROWS, Bounds, TableColumn, UnitTable
 from dpcompose.release.expression import (
     RowExpression,
     called,
@@ -43,7 +43,6 @@ from dpcompose.release.function import compiled
 from dpcompose.release.query import Query, Relation, of_public, unsettled, without_warnings
 from dpcompose.release.source import opened
 from dpcompose.release.truncation import (
-    KINDS as KEYS,
     KeptRows,
     few_of_each_key,
     joined,
@@ -73,36 +72,30 @@ class Table(UnitTable):
         return self.opened or (self,)
 
     def changed(
-        self, data: Query, step: str, *, weights: Mapping[str, int] | None = None, bounds: Bounds | None = None,
-        roots: tuple[Any, ...] = (), ranges: Mapping[str, tuple[Any, ...]] | None = None,
-        unit: tuple[str, ...] | None = None, copies: Mapping[str, str] | None = None,
-    ) -> Self:  # fmt: skip
-        """Return the table made by a transformation: other rows of the same units."""
-        known = self.ranges if ranges is None else ranges
-        same = self.copies if copies is None else copies
-        # Tables with the same description compare as equal, but tables opened separately are
-        # different.
-        there = [(each, each.source) for each in self.roots]
-        columns = columns_of(data)
+        self, data: Query, step: str, *, roots: Sequence[UnitTable] = (), **others: Any
+    ) -> Self:
+        """Return the table made by a transformation: other rows of the same units. `others` are
+        fields that it has anew.
+        """
         if not len(data.words) <= MOST_LETTERS:
             what, reason = (
                 f"so many expressions on {self.name!r}",
                 "engines would take long to read them",
             )
             raise UnsupportedError(what, reason, "Use fewer functions")
-        return replace(
-            self,
-            unit=self.unit if unit is None else unit,
-            data=data,
-            columns=columns,
-            ranges={each.name: known[each.name] for each in columns if each.name in known},
-            copies={each.name: same[each.name] for each in columns if each.name in same},
-            steps=(*self.steps, step),
-            weights=self.weights if weights is None else weights,
-            bounds=self.bounds if bounds is None else bounds,
-            joined=self.joined or bounds is not None,
-            opened=(*self.roots, *(each for each in roots if (each, each.source) not in there)),
+        # Tables with the same description compare as equal, but tables opened separately are
+        # different.
+        opened = {(each, each.source): each for each in (*self.roots, *roots)}
+        result = replace(
+            self, data=data, columns=columns_of(data), steps=(*self.steps, step),
+            joined=self.joined or "bounds" in others, opened=tuple(opened.values()), **others,
+        )  # fmt: skip
+        names = {each.name for each in result.columns}
+        ranges, copies = (
+            {name: each for name, each in of.items() if name in names}
+            for of in (result.ranges, result.copies)
         )
+        return replace(result, ranges=ranges, copies=copies)
 
     @property
     def catalog(self) -> str:
@@ -169,10 +162,9 @@ class Table(UnitTable):
         engine, now = self.engine, None
         with without_warnings(), engine.turn:
             # The connection may have been lost since the last question.
-            for connect in (None, engine.reconnect):
+            for _ in range(2):
                 try:
-                    if connect is not None:
-                        connect()
+                    engine.reconnect()
                     engine.require()
                     now = engine.relation(self.base)
                     break
@@ -268,10 +260,8 @@ class Table(UnitTable):
             DomainError: If there is no such column.
         """
         self._changing("select")
-        there = [column.name for column in self.columns]
         for name in names:
-            if name not in there:
-                raise DomainError("select", name, f"names of columns: {', '.join(there)}")
+            self.column(name, "select")
         kept = list(dict.fromkeys([*self.unit, *names]))
         if not kept:
             raise DomainError("select", 0, "one or more columns, since the table has no unit")
@@ -472,17 +462,12 @@ class Table(UnitTable):
         data = self.data.mutate(**same).join(there, pairs, more, take=own, how=how)
         one = self.bounds
         if not (self.unit or one.rows * most <= MOST_ROWS):
-            raise DomainError(
-                "join",
-                one.rows * most,
-                f"at most {MOST_ROWS:,} joined rows for one unit (its rows times the rows of a key)",
-                "Bound the rows of a unit lower, or take a smaller `at_most`",
+            domain = (
+                f"at most {MOST_ROWS:,} joined rows for one unit, its rows times those of a key"
             )
-        bounds = (
-            _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
-            if most > 1
-            else one
-        )
+            remedy = "Bound the rows of a unit lower, or take a smaller `at_most`"
+            raise DomainError("join", one.rows * most, domain, remedy)
+        bounds = _bounds(one.rows * most, one.groups * most, one.rows_per_group * most)
         return self.changed(
             data, f"join public {other.digest} on {list(keys)} {how} {most}", bounds=bounds
         )
@@ -617,7 +602,7 @@ def table(
     units = _names("unit", unit)
     check.flag("line_breaks", line_breaks)
     made = opened(source, name=label, schema=schema, line_breaks=line_breaks)
-    found = Table(unit=units, bounds=bounds, columns=columns_of(made.data), **vars(made))
+    found = Table(unit=units, bounds=bounds, columns=columns_of(made["data"]), **made)
     for each in found.unit:
         if not found.column(each).identifies:
             raise DomainError(

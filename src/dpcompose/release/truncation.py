@@ -99,118 +99,51 @@ def whole_rows(table: UnitTable, data: Query, *, stage: str) -> Query:
     so the hash has no key; it only spreads the kept rows, and no bound depends on it. Rows whose
     unit is NULL are left out.
     """
-    there = {each.name: each.kind for each in table.columns}
-    same = {
-        name: table.engine.binary_collation(data[name]) if kind == "text" else data[name]
-        for name, kind in there.items()
-        if name in table.unit or kind in _ORDERED or is_plain_timestamp(data.types[name])
-    }
-    readable = [
-        table.engine.readable(data[each])
-        if there[each] == "text"
-        else f"({data[each]} IS NOT NULL)"
-        for each in table.unit
+    table = replace(table, data=data)
+    used = [
+        name
+        for name, type in data.types.items()
+        if table.column(name).kind in _ORDERED or is_plain_timestamp(type)
     ]
     units = {name: f"unit{at}" for at, name in enumerate(table.unit)}
-    items = {
-        name: f"item{at}" for at, name in enumerate(name for name in same if name not in units)
-    }
-    named = units | items
-    rows = data.select(where=readable, **{named[name]: column for name, column in same.items()})
-    of, order = [*units.values()], [*items.values()]
+    others = [name for name in used if name not in units]
+    items = {name: f"item{at}" for at, name in enumerate(others)}
+    named, of, order = units | items, [*units.values()], [*items.values()]
+    columns = {called: table.comparable(name) for name, called in named.items()}
+    rows = data.select(where=[table.is_readable(each) for each in table.unit], **columns)
     rows = sampled_rows(table, rows, of, order, most=table.bounds.rows, sampling=ANY, stage=stage)
-    return rows.select(**{name: rows[named[name]] for name in same})
+    kept = [name for name in data.types if name in named]
+    return rows.select(**{name: rows[named[name]] for name in kept})
 
 
-def bounded(
-    table: UnitTable,
-    rows: Query,
-    units: list[str],
-    keys: list[str],
-    *,
-    cells: int | None,
-    sampling: Sampling,
-) -> Query:
+def units_and_keys(rows: Query) -> tuple[list[str], list[str]]:
+    """Return the names of the unit columns and of the key columns of projected rows."""
+    units = [name for name in rows.columns if name.startswith("unit")]
+    return units, [name for name in rows.columns if name.startswith("key")]
+
+
+def bounded(table: UnitTable, rows: Query, *, cells: int | None, sampling: Sampling) -> Query:
     """Return the kept rows of each unit, within the bounds on groups, rows in each group, and rows
     in all.
 
     Rows are ordered by every used column, NULL last, text by code point; ties are identical rows.
     `cells` is the number of groups if they are public.
     """
-    bounds, sample = table.bounds, partial(sampled_rows, table, sampling=sampling)
-    of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
+    (units, keys), bounds = units_and_keys(rows), table.bounds
+    sample = partial(sampled_rows, table, sampling=sampling)
+    few = cells is not None and cells <= bounds.groups
+    of_groups = not few and bounds.groups < bounds.rows
+    of_rows_in_each = bounds.rows_per_group < bounds.rows
     if of_groups:
         rows = sample(rows, units, keys, most=bounds.groups, stage="groups", dense=True)
     used = [name for name in rows.columns if name.startswith(("bin", "value", "item", "raw"))]
     if of_rows_in_each:
         of = [*units, *keys]
         rows = sample(rows, of, used, most=bounds.rows_per_group, stage="rows of groups")
-    if of_rows:
+    fit = bounds.within(cells).groups * bounds.rows_per_group <= bounds.rows
+    if not ((few or of_groups) and of_rows_in_each and fit):
         rows = sample(rows, units, [*keys, *used], most=bounds.rows, stage="rows")
     return rows
-
-
-def _truncated(bounds: Bounds, cells: int | None) -> tuple[bool, bool, bool]:
-    """Return whether a unit can exceed the bound on groups, on rows in a group, and then on rows in
-    all.
-    """
-    few = cells is not None and cells <= bounds.groups
-    of_groups, of_rows_in_each = (
-        not few and bounds.groups < bounds.rows,
-        bounds.rows_per_group < bounds.rows,
-    )
-    fit = bounds.within(cells).groups * bounds.rows_per_group <= bounds.rows
-    return of_groups, of_rows_in_each, not ((few or of_groups) and of_rows_in_each and fit)
-
-
-def counted(
-    table: UnitTable,
-    rows: Query,
-    units: list[str],
-    keys: list[str],
-    *,
-    cells: int | None,
-    sampling: Sampling,
-) -> Query:
-    """Count the rows that `bounded` keeps of each unit in each group, as the column `rows`, without
-    numbering rows; `bounds.rows` is at most FEW.
-
-    In an order by groups, the rows of a unit in one group are those from a to b - 1, of n.
-    `Sampling` keeps row i if (most i + h) mod n < most, that is, if floor((most i + h) / n) exceeds
-    its value at i - 1. So it keeps floor((most (b - 1) + h) / n) - floor((most (a - 1) + h) / n) of
-    these rows.
-    """
-    bounds, engine = table.bounds, table.engine
-    pairs = rows.group([*units, *keys], rows="COUNT(*)")
-    of_groups, of_rows_in_each, of_rows = _truncated(bounds, cells)
-    if of_groups:
-        pairs = sampled_rows(
-            table, pairs, units, keys, most=bounds.groups, sampling=sampling, stage="groups"
-        )
-    if of_rows_in_each:
-        pairs = pairs.mutate(rows=f"LEAST({pairs['rows']}, {bounds.rows_per_group})")
-    if table.single or not of_rows:
-        return pairs
-    labelled = engine.labels and _texts(table)
-    if labelled:
-        pairs = _labelled(table, pairs, units, sampling, "rows")
-    by, most = [pairs[name] for name in (["label"] if labelled else units)], bounds.rows
-    order = [_sorted(table, pairs[name]) for name in keys]
-    frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    pairs = pairs.mutate(
-        upto=engine.cast(over(f"SUM({pairs['rows']})", by=by, order=order, frame=frame), "int64"),
-        number=engine.cast(over(f"SUM({pairs['rows']})", by=by), "int64"),
-    )
-    number = pairs["number"]
-    start = pairs["start"] if labelled else sampling.start(table, _unit(table, pairs), "rows")
-    # Adding n to both sides keeps both nonnegative.
-    ends = (
-        engine.divided(f"(({each} - 1) * {most} + {start} + {number})", number)
-        for each in (pairs["upto"], f"({pairs['upto']} - {pairs['rows']})")
-    )
-    kept = case((f"{number} <= {most}", pairs["rows"]), other=f"({' - '.join(ends)})")
-    chosen = pairs.select(*units, *keys, rows=kept)
-    return chosen.filter(f"{chosen['rows']} > 0")
 
 
 def sampled_rows(
@@ -295,10 +228,6 @@ def _chosen(position: str, number: str, start: str, most: int) -> str:
         return f"({position} * {most} + {start}) % {number} < {most}"
     within, number = f"LEAST({position}, {MANY})", f"LEAST({number}, {MANY})"
     return f"({position} < {MANY} AND ({within} * {most} + {start}) % {number} < {most})"
-
-
-KINDS = ("integer", "text", "boolean", "date")
-"""Kinds of columns that can be keys: all engines agree on which of their values are equal."""
 
 
 @dataclass(frozen=True)
@@ -391,10 +320,5 @@ def _pair(name: str, value: object) -> tuple[int, int]:
         raise DomainError(
             name, value, "a pair: so many rows of this table, and so many of the other one"
         )
-    found: list[int] = []
-    for each in value:  # pyright: ignore[reportUnknownVariableType]
-        number = check.count(name, each)
-        if not 1 <= number <= MOST_ROWS:
-            raise DomainError(name, number, f"integers from 1 to {MOST_ROWS:,}")
-        found.append(number)
-    return found[0], found[1]
+    one, other = (check.count(name, each, least=1, most=MOST_ROWS) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    return one, other
