@@ -66,7 +66,7 @@ class Readings:
         self._found[id(product)] = product, reading
 
     def of(self, product: Product | None) -> LineReading | None:
-        """What was read from the line of a product; None if nothing was."""
+        """The result that was read from the line of a product; None if none was."""
         answer = self._found.get(id(product))
         return None if answer is None else answer[1]
 

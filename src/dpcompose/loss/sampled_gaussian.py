@@ -48,7 +48,7 @@ from dpcompose.values import Bound
 
 @dataclass(frozen=True)
 class SampledGaussianMoments(TrapezoidMoments):
-    """What the three losses of Gaussian noise on a Poisson sample have in common: a record is removed, added or
+    """The common part of the losses of Gaussian noise on a Poisson sample, where a record is removed, added or
     replaced.
 
     Args:

@@ -100,7 +100,7 @@ class SampledGaussianQuestion:
 
     @property
     def kind(self) -> tuple[int, int]:
-        """What questions must have in common to be computed in the same arrays."""
+        """A key that questions computed in the same arrays have in common."""
         return len(self.losses), max(loss.ulps for loss, _ in self.losses)
 
 

@@ -315,7 +315,7 @@ def verification_page(result: Verification, *, where: str = "The ledger") -> Pag
 
 
 def exposure_page(result: Exposure) -> Page:
-    """What a person who is in several scopes is promised, and what was spent of it, as a page."""
+    """The promise to a person who is in several scopes, and how much of it is spent, as a page."""
     titles = "", ">epsilon at most", ">but with probability", "regime", "~holds"
     rows: list[tuple[str, ...]] = []
     for name, each in (("promised", result.promised), ("spent", result.spent)):
@@ -339,7 +339,7 @@ def exposure_page(result: Exposure) -> Page:
 
 
 def exposure_document(result: Exposure) -> dict[str, Any]:
-    """What a person who is in several scopes is promised, and what was spent of it, as a document for programs."""
+    """The promise to a person who is in several scopes, and how much of it is spent, as a document for programs."""
     window = {"window": result.window or None}
     return (
         members(result, "paths delta adjacency")
