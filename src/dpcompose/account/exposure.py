@@ -381,6 +381,4 @@ def _record(tree: Tree, others: dict[str, str]) -> tuple[str, dict[str, Any]]:
     if root.adjacency is None:
         raise DomainError("paths", root.path, "scopes that were opened with account.open_scope")
     name = sha256("".join(sorted(others.values())).encode()).hexdigest()[:16]
-    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency, None, (), None) | {
-        RECORD: others
-    }
+    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency) | {RECORD: others}

@@ -152,9 +152,9 @@ def stated_alternatives(filter: Filter) -> list[dict[str, str]]:
 def described(
     filter: Filter | None,
     adjacency: Adjacency,
-    odometer: Odometer | None,
-    schedule: Schedule,
-    note: Mapping[str, Any] | None,
+    odometer: Odometer | None = None,
+    schedule: Schedule = (),
+    note: Mapping[str, Any] | None = None,
     target: tuple[NumericLiteral, NumericLiteral] | None = None,
 ) -> dict[str, Any]:
     """The description of a scope, plain values only."""
