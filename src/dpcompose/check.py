@@ -186,12 +186,6 @@ def progress(value: Any) -> None:
         )
 
 
-def require(condition: bool, name: str, value: Any, accepted: str, remedy: str = "") -> None:
-    """Raise a DomainError about `value`, with `accepted` and `remedy`, unless the condition holds."""
-    if not condition:
-        raise DomainError(name, value, accepted, remedy)
-
-
 def kind(name: str, value: Any, of: type[Kind], accepted: str, remedy: str = "") -> Kind:
     """Return `value` if it is an instance of the class `of`; else raise a DomainError with
     `accepted` and `remedy`.

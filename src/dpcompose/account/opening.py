@@ -87,12 +87,12 @@ def open_scope(
             raise DomainError("epsilon", epsilon, "a number, the target of the filter")
         total = Fraction(0) if delta is None else exact("delta", delta)
         filter = Budget(exact("epsilon", epsilon), total, only=only)
-    else:
-        words, domain = (epsilon, delta, only), "left out where the filter itself is given"
-        check.require(words == (None, None, None), "epsilon, delta and only", words, domain)
+    elif (epsilon, delta, only) != (None, None, None):
+        domain = "left out where the filter itself is given"
+        raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
     committed = _schedule(schedule)
-    is_priced = filter is not None or not committed
-    check.require(is_priced, "schedule", schedule, "none in a scope without a filter")
+    if committed and filter is None:
+        raise DomainError("schedule", schedule, "none in a scope without a filter")
     target = _target(filter, epsilon, delta)
     stated = _stated(filter, adjacency, odometer, committed, note, target)
     _open(ledger, path, adjacency, stated, renew=renew, actor=actor, key=key)
@@ -255,10 +255,12 @@ def _has_fronts(ledger: Ledger, path: str, filter: Filter | None) -> bool:
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
     """The mechanisms of a schedule as text, each with how often it comes."""
     found: list[tuple[str, int]] = []
-    check.require(isinstance(schedule, Sequence), "schedule", schedule, _SCHEDULE)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(schedule, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError("schedule", schedule, _SCHEDULE)
     for item in schedule:
         pair = item if isinstance(item, tuple) else (item, 1)
-        check.require(len(pair) == 2, "schedule", item, _SCHEDULE)
+        if len(pair) != 2:
+            raise DomainError("schedule", item, _SCHEDULE)
         mechanism, times = pair
         text = serialize(mechanism)
         if text is None:
