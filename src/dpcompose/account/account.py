@@ -11,12 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
-from dpcompose.account.scope import (
-    ScopeBudget,
-    adjacency_of,
-    as_mapping,
-    chain,
-)
+from dpcompose.account.scope import ScopeBudget, adjacency_of, as_mapping, chain
 from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact, fullest
 from dpcompose.adaptive import Budget, known_pure, times_within
 from dpcompose.errors import (
@@ -74,18 +69,13 @@ def chain_cost(
     """
     named = None if delta is None else exact("delta", delta)
     amounts: dict[str, Amount] = {}
-    for each in budgets:
-        if each.filter is None:
-            continue
+    for path, filter in [(each.path, each.filter) for each in budgets if each.filter is not None]:
         try:
-            asked = each.filter.price(mechanism, delta=named, adjacency=adjacency)
+            price = filter.price(mechanism, delta=named, adjacency=adjacency)
         except UnsupportedError as refusal:
-            raise UnsupportedError(
-                refusal.what,
-                f"{refusal.reason} (for the {each.filter.kind} filter of {each.path!r})",
-                refusal.remedy,
-            ) from refusal
-        for currency, amount in asked.items():
+            reason = f"{refusal.reason} (for the {filter.kind} filter of {path!r})"
+            raise UnsupportedError(refusal.what, reason, refusal.remedy) from refusal
+        for currency, amount in price.items():
             amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
     if not isinstance(mechanism, Composable) and any(
         each.scope.kind is Kind.PARTITION for each in budgets
@@ -117,16 +107,12 @@ def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox |
     """
     if "epsilon" not in cost or not {*cost} <= {"epsilon", "delta"}:
         return None
-    found = [each for each in chain(ledger, path) if isinstance(each.filter, Budget)]
-    if not any(each.filter is not None and len(each.filter.alternatives) > 1 for each in found):
+    budgets = [each.filter for each in chain(ledger, path) if isinstance(each.filter, Budget)]
+    if all(len(each.alternatives) == 1 for each in budgets):
         return None
     if "delta" not in cost:
-        raise DomainError(
-            "cost",
-            dict(cost),
-            "delta=D beside epsilon=E, 0 if it is pure",
-            "A plan that names the mechanism costs less",
-        )
+        domain = "delta=D beside epsilon=E, 0 if it is pure"
+        raise DomainError("cost", dict(cost), domain, "A plan that names the mechanism costs less")
     epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
     return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
 
@@ -173,13 +159,9 @@ class Account(Listed):
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @property
+    @cached_property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
-        return self._adjacency
-
-    @cached_property
-    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
@@ -197,22 +179,15 @@ class Account(Listed):
 
     def remembered(self, mechanism: Priced, delta: NumericLiteral | None) -> Quote | None:
         """The quote of a mechanism, if it is among the last ones."""
-        for known in tuple(self._quotes):
-            if (
-                known.mechanism is mechanism
-                and known.delta == delta
-                and type(known.delta) is type(delta)
-            ):
-                return known
-        return None
+        request = delta, type(delta)
+        same = (each for each in tuple(self._quotes) if each.mechanism is mechanism)
+        return next((each for each in same if (each.delta, type(each.delta)) == request), None)
 
     def remember(self, quote: Quote) -> Quote:
         """Keep a quote among the last ones."""
-        if not isinstance(quote, Quote):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("quote", quote, "a quote of this account")
-        if isinstance(
-            quote.mechanism, Composable
-        ):  # of anything else it is not known that it never changes
+        check.kind("quote", quote, Quote, "a quote of this account")
+        # Of anything that is no mechanism it is not known that it never changes.
+        if isinstance(quote.mechanism, Composable):
             self._quotes.append(quote)
         return quote
 
@@ -315,8 +290,7 @@ class Account(Listed):
     @property
     def note(self) -> Mapping[str, Any]:
         """The note with which the scope was opened; empty if there is none."""
-        found: Any = self.chain[-1].scope.description.get("note")
-        return as_mapping("note", found)
+        return as_mapping("note", self.chain[-1].scope.description.get("note"))
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name; None if there is none.
@@ -376,11 +350,8 @@ class Quote:
             return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
-        found: dict[str, Any] = {
-            "version": VERSION,
-            "mechanism": text,
-            "adjacency": adjacency.value,
-        }
+        found: dict[str, Any] = {"version": VERSION, "mechanism": text}
+        found["adjacency"] = adjacency.value
         if text is None:
             found["opaque"] = repr(mechanism)[:200]
         named = None if self.delta is None else exact("delta", self.delta)
@@ -503,15 +474,12 @@ def charge_in_percent(
     if filter is None:
         return None
     price = {name: amount.fraction for name, amount in cost.items()}
-    spent = fullest(filter, balance)
-    if not charged:
-        return filter.in_percent(spent, price)
-    before = {name: max(amount - price.get(name, 0), Fraction(0)) for name, amount in spent.items()}
-    parts = (
-        filter.in_percent(before, price),
-        filter.in_percent(spent, dict.fromkeys(spent, Fraction(0))),
-    )
-    return None if parts[0] is None or parts[1] is None else (parts[0][0], parts[1][1])
+    spent = before = fullest(filter, balance)
+    if charged:
+        before = {name: max(each - price.get(name, 0), Fraction(0)) for name, each in spent.items()}
+    needed = filter.in_percent(before, price)
+    unspent = filter.in_percent(spent, dict.fromkeys(spent, Fraction(0)))
+    return None if needed is None or unspent is None else (needed[0], unspent[1])
 
 
 def _or_none(question: Any) -> Any:

@@ -81,10 +81,7 @@ class ScopeBudget:
             None if budget["filter"] is None else from_description(budget["filter"]),
             Adjacency(budget["adjacency"]),
             odometer,
-            tuple(
-                (str(text), check.count("times", times))
-                for text, times in budget.get("schedule", ())
-            ),
+            tuple((str(text), check.count("times", n)) for text, n in budget.get("schedule", ())),
             target_of(scope),
         )
 
@@ -166,15 +163,12 @@ def described(
     if filter is not None and (alternatives := stated_alternatives(filter)):
         budget["alternatives"] = alternatives
     if target is not None:
-        epsilon, delta = target
-        budget["target"] = {
-            "epsilon": str(exact_text("epsilon", epsilon)), "delta": str(exact_text("delta", delta))
-        }  # fmt: skip
+        named = zip(("epsilon", "delta"), target, strict=True)
+        budget["target"] = {name: str(exact_text(name, value)) for name, value in named}
     if odometer is not None:
         from dpcompose.adaptive import Odometer
 
-        if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("odometer", odometer, "an Odometer, or None")
+        check.kind("odometer", odometer, Odometer, "an Odometer, or None")
         budget["odometer"] = odometer.description()
     if schedule:
         budget["schedule"] = [[text, times] for text, times in schedule]
@@ -228,18 +222,11 @@ def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:
 
 def adjacency_of(budgets: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
-    stated = {
-        each.adjacency
-        for each in budgets
-        if each.adjacency is not None
-        and (each.filter is not None or each.scope.kind is Kind.PARTITION)
-    }
+    counted = [each for each in budgets if each.filter or each.scope.kind is Kind.PARTITION]
+    stated = {each.adjacency for each in counted if each.adjacency is not None}
     if len(stated) > 1:
-        raise DomainError(
-            "adjacency",
-            sorted(str(each) for each in stated),
-            "the same along the whole chain of scopes",
-        )
+        different = sorted(str(each) for each in stated)
+        raise DomainError("adjacency", different, "the same along the whole chain of scopes")
     return next(iter(stated), default)
 
 

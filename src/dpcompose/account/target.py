@@ -81,12 +81,9 @@ def refuse_unknown(
         return
     for name, amount in {"delta": delta, **(cost or {})}.items():
         if name.startswith(_AVERAGES) and exact(name, amount) > 0:
+            what = f"a bare cost with a {name} at {path!r}"
             reason = f"it does not say what runs, and in a partition a {name} holds for one-shot mechanisms alone"
-            raise UnsupportedError(
-                f"a bare cost with a {name} at {path!r}",
-                reason,
-                "Charge a mechanism, or a plan file",
-            )
+            raise UnsupportedError(what, reason, "Charge a mechanism, or a plan file")
 
 
 def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
