@@ -15,9 +15,9 @@ are relative to S: sharp in the tail, where a band of one width for all t (Dvore
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -333,21 +333,14 @@ class Measured:
         margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
         # Each direction gets half of the failure probability.
         failure = self.failure / self.shares / 2
-        return (
-            survival(self.zero, failure=failure, margin=margin),
-            survival(self.one, failure=failure, margin=margin),
-        )
+        of = partial(survival, failure=failure, margin=margin)
+        return of(self.zero), of(self.one)
 
     @property
     def _largest(self) -> float:
         """The largest finite loss, in size."""
         inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
-        ends = (
-            [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)]
-            if len(inside)
-            else [1.0]
-        )
-        return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
+        return float(np.max(np.abs(EDGES[[inside[0], inside[-1] + 1]]))) if len(inside) else 1.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World, log_ratio
-from dpcompose.experiment.round import Groups, Places, Rules, checked, reason_of
+from dpcompose.experiment.round import Groups, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
 Read = TypeVar("Read")
@@ -32,17 +32,6 @@ def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
     except Exception as error:
         without = " (it was given no coins)" if rng is None else ""
         raise RefusedRoundError(1, f"{reason_of(error)}{without}") from error
-
-
-def proposed(
-    adversary: Adversary, state: Any, answers: Reals, places: Places, rules: Rules
-) -> tuple[Any, Groups | None]:
-    """The next state, and the next round of the adversary, checked; None if it stops.
-
-    Raises:
-        RefusedRoundError: If it may not, or fails.
-    """
-    return chosen(adversary, state, answers, lambda proposal: checked(proposal, places, rules))
 
 
 def chosen(
@@ -205,7 +194,8 @@ def _groups_of(adversary: Adversary, answers: Reals, rules: Rules) -> Groups | N
     state = opened(adversary, None)
     groups, places = None, np.zeros(answers.shape[1], dtype=np.intp)
     for number in range(len(answers) + 1):
-        state, groups = proposed(adversary, state, answers[:number], places, rules)
+        read = partial(checked, places=places, rules=rules)
+        state, groups = chosen(adversary, state, answers[:number], read)
         places = places if groups is None else groups.places
     return groups
 
