@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -75,12 +76,10 @@ def written(value: float | Fraction) -> str:
 
 def read(name: str, text: Any) -> float | Fraction:
     """The number that `written` wrote."""
-    if not (isinstance(text, str) and len(text) <= LONGEST):
-        raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'")
-    try:
-        return Fraction(text) if "/" in text else float(text)
-    except (ValueError, ZeroDivisionError):
-        raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'") from None
+    with suppress(ValueError, ZeroDivisionError):
+        if isinstance(text, str) and len(text) <= LONGEST:
+            return Fraction(text) if "/" in text else float(text)
+    raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'")
 
 
 def mapping(description: Any) -> Mapping[str, Any]:
@@ -90,10 +89,8 @@ def mapping(description: Any) -> Mapping[str, Any]:
 
 def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:
     """Amounts by currency, exact, once it is certain that each is a number >= 0."""
-    return {
-        currency: exact(_between(name, amount, 1e37, "amounts >= 0 by currency"))
-        for currency, amount in mapping(amounts).items()
-    }
+    domain, given = "amounts >= 0 by currency", mapping(amounts)
+    return {each: exact(_between(name, amount, 1e37, domain)) for each, amount in given.items()}
 
 
 def _between(name: str, value: Any, most: float, domain: str) -> float | Fraction:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 from dpcompose import check
@@ -287,18 +287,12 @@ class Budget(Filter):
         """
         if self.theorem is not None:
             return self.theorem.price(mechanism, delta, adjacency)
-        whole = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
+        remainder = partial(pricing.remainder, mechanism, delta=delta, adjacency=adjacency)
+        whole = remainder()
         prices = [self._amounts(whole, mechanism)]
         if whole.is_divergence_alone and self.reserve and self._times(prices[0]) < FEW:
-            prices += [
-                self._amounts(
-                    pricing.remainder(
-                        mechanism, delta=delta, adjacency=adjacency, cut=self.reserve / part
-                    ),
-                    mechanism,
-                )
-                for part in CUTS
-            ]
+            cut = [remainder(cut=self.reserve / part) for part in CUTS]
+            prices += [self._amounts(each, mechanism) for each in cut]
         return max(prices, key=self._times)
 
     def _times(self, price: Sequence[Fraction]) -> int:
@@ -312,9 +306,9 @@ class Budget(Filter):
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
             raise pricing.refused(mechanism, reason, "Name the delta to be charged: delta=...")
+        priced = zip(prices, [each.cap for each in self.parts], strict=True)
         amounts = [
-            cap + 1 if price is None else min(price, max(cap + 1, MOST_PRICE))
-            for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
+            cap + 1 if one is None else min(one, max(cap + 1, MOST_PRICE)) for one, cap in priced
         ]
         return (*amounts, remainder.amounts.delta)
 
@@ -322,14 +316,14 @@ class Budget(Filter):
         if self.epsilon is None or self.delta is None:
             part = self.parts[0]
             return {"filter": part.kind, "version": VERSION, **part.stated()}
-        return {
-            "filter": "budget",
-            "version": VERSION,
-            "epsilon": written(exact(self.epsilon)),
-            "delta": written(exact(self.delta)),
-            "reserve": written(self.reserve),
-            "parts": [each.described() for each in self.parts],
+        target = {
+            "epsilon": exact(self.epsilon),
+            "delta": exact(self.delta),
+            "reserve": self.reserve,
         }
+        numbers = {name: written(value) for name, value in target.items()}
+        parts = [each.described() for each in self.parts]
+        return {"filter": "budget", "version": VERSION, **numbers, "parts": parts}
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:

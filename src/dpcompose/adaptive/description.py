@@ -152,17 +152,18 @@ class UnionFilter(Filter):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         """The prices under all filters; where one has none, or more than it ever grants, its cap and one."""
-        amounts: list[Fraction] = []
-        priced = False
-        for each in self.filters:
-            question = partial(each.price, mechanism, delta=delta, adjacency=adjacency)
-            prices = pricing.unless_refused(question)
-            priced = priced or prices is not None
-            for name, cap in each.limits.items():
-                amounts.append(cap + 1 if prices is None else min(prices[name], cap + 1))
-        if not priced:
-            self.filters[-1].price(mechanism, delta=delta, adjacency=adjacency)  # it says why
-        return tuple(amounts)
+
+        def priced(filter: Budget) -> dict[str, Fraction]:
+            return filter.price(mechanism, delta=delta, adjacency=adjacency)
+
+        prices = [pricing.unless_refused(partial(priced, each)) for each in self.filters]
+        if not any(prices):
+            priced(self.filters[-1])  # it says why
+        return tuple(
+            cap + 1 if price is None else min(price[name], cap + 1)
+            for each, price in zip(self.filters, prices, strict=True)
+            for name, cap in each.limits.items()
+        )
 
     def description(self) -> dict[str, Any]:
         parts = [each.description() for each in self.filters]

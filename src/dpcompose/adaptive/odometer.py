@@ -351,14 +351,10 @@ class Odometer(Listed):
 
     def description(self) -> dict[str, Any]:
         """This odometer as plain text values."""
-        return {
-            "odometer": self.boundary.kind,
-            "version": 1,
-            "tight_at": written(self.boundary.tight_at),
-            "delta": written(self.delta),
-            "mechanism_delta": written(self.mechanism_delta),
-            "stretch": written(self.stretch),
-        }
+        numbers = {"tight_at": self.boundary.tight_at, "delta": self.delta}
+        numbers |= {"mechanism_delta": self.mechanism_delta, "stretch": self.stretch}
+        texts = {name: written(value) for name, value in numbers.items()}
+        return {"odometer": self.boundary.kind, "version": 1, **texts}
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:

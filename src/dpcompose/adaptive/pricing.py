@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
@@ -114,7 +114,7 @@ def rho(
     if known is not None:
         return known
     epsilon, charged = promise(mechanism, delta=delta, adjacency=adjacency)
-    return Fraction(pure_concentrated(rounded_up(epsilon)).rho), charged
+    return _pure_rho(epsilon), charged
 
 
 def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
@@ -173,22 +173,6 @@ class Remainder:
         """Whether nothing but Renyi divergences is known, as of sampled noise."""
         return self.amounts == TypedAmounts(delta=self.amounts.delta)
 
-    def times(self, count: int) -> Remainder:
-        """That of so many: no coin shows with at least probability 1 - count delta, and all amounts add up."""
-
-        def divergence(order: float) -> Fraction | None:
-            one = self.divergence(order)
-            return None if one is None else one * count
-
-        return Remainder(self.amounts.times(count), divergence)
-
-    def __add__(self, other: Remainder) -> Remainder:
-        def divergence(order: float) -> Fraction | None:
-            one, two = self.divergence(order), other.divergence(order)
-            return None if one is None or two is None else one + two
-
-        return Remainder(self.amounts + other.amounts, divergence)
-
 
 def remainder(
     mechanism: Priced,
@@ -211,15 +195,21 @@ def remainder(
     """
     counted = mechanism._counted() if isinstance(mechanism, Composable) else ()  # pyright: ignore[reportPrivateUsage]
     if len(counted) > 1 or (counted and counted[0][1] > 1):
-        shares = [
-            None if each is None else each / sum(times for _, times in counted)
-            for each in (delta, cut)
-        ]
+        count = sum(times for _, times in counted)
+        named, rarest = [None if each is None else each / count for each in (delta, cut)]
         parts = [
-            remainder(part, delta=shares[0], adjacency=adjacency, cut=shares[1]).times(times)
+            (remainder(part, delta=named, adjacency=adjacency, cut=rarest), times)
             for part, times in counted
         ]
-        return functools.reduce(operator.add, parts)
+
+        def divergences(order: float) -> Fraction | None:
+            found = [(each.divergence(order), times) for each, times in parts]
+            known = [one * times for one, times in found if one is not None]
+            return sum(known, _ZERO) if len(known) == len(found) else None
+
+        # No coin shows with at least probability 1 - the sum of the deltas, and all amounts add up.
+        amounts = [each.amounts.times(times) for each, times in parts]
+        return Remainder(functools.reduce(operator.add, amounts), divergences)
     whole = _whole(mechanism, adjacency)
     if whole is not None:
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
@@ -231,18 +221,13 @@ def remainder(
         divergence = without_rarest(tails(text, adjacency), cut)
         return Remainder(TypedAmounts(delta=cut), divergence) if divergence else whole
     concentrated = known_rho(mechanism, adjacency=adjacency)
-    try:
-        promised = _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
-    except UnsupportedError:
-        if concentrated is None:
-            raise
-        promised = None
     if concentrated is None:
-        return cast("Remainder", promised)
+        return _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
     rho, omitted = concentrated
-    if promised is not None and (own := promised.amounts.rho) is not None and own <= rho * _HARDLY:
-        return promised
-    return Remainder(TypedAmounts(delta=omitted, rho=rho), lambda order: _product(rho, order))
+    promised = unless_refused(lambda: promise(mechanism, delta=delta, adjacency=adjacency))
+    if promised is not None and _pure_rho(promised[0]) <= rho * _HARDLY:
+        return _of_pure(*promised)
+    return Remainder(TypedAmounts(delta=omitted, rho=rho), lambda order: rho * Fraction(order))
 
 
 def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
@@ -254,7 +239,7 @@ def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
 
     def divergence(order: float) -> Fraction | None:
         found = unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
-        return _smallest(found, None if rho is None else _product(rho, order))
+        return _smallest(found, None if rho is None else rho * Fraction(order))
 
     if epsilon is None and rho is None and square is None and divergence(2.0) is None:
         return None
@@ -280,20 +265,17 @@ _HARDLY = Fraction(1_000_001, 1_000_000)
 
 def _of_pure(epsilon: Fraction, delta: Fraction) -> Remainder:
     """Whatever is (epsilon, delta)-DP."""
-    at_most = rounded_up(epsilon)
-    return Remainder(
-        TypedAmounts(epsilon, delta, Fraction(pure_concentrated(at_most).rho), _square(epsilon)),
-        lambda order: Fraction(pure_renyi(at_most, order=order)),
-    )
+    amounts = TypedAmounts(epsilon, delta, _pure_rho(epsilon), _square(epsilon))
+    return Remainder(amounts, lambda order: Fraction(pure_renyi(rounded_up(epsilon), order=order)))
+
+
+def _pure_rho(epsilon: Fraction) -> Fraction:
+    """The rho of whatever is (epsilon, 0)-DP."""
+    return Fraction(pure_concentrated(rounded_up(epsilon)).rho)
 
 
 def _smallest(*amounts: Fraction | None) -> Fraction | None:
     return min((each for each in amounts if each is not None), default=None)
-
-
-def _product(rho: Fraction, order: float) -> Fraction:
-    """The Renyi divergence of an order that a rho allows."""
-    return rho * Fraction(order)
 
 
 def unless_refused(question: Callable[[], Answer]) -> Answer | None:

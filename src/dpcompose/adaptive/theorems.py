@@ -167,17 +167,14 @@ class Theorem(Exactly, ABC):
 
     def stated(self) -> dict[str, str]:
         """The parameters of a filter that uses this theorem and no other, by name, as text."""
-        values = {"delta": self.reserve, "order": self.order, self.parameters[0]: self.limit}
-        return {name: written(values[name]) for name in self.parameters}
+        values = {"delta": self.reserve, "order": self.order}
+        return {name: written(values.get(name, self.limit)) for name in self.parameters}
 
     def described(self) -> dict[str, str]:
         """This part of a budget as text."""
-        return {
-            "currency": self.name,
-            "share": written(self.portion),
-            "limit": written(exact(self.limit)),
-            "order": written(self.order),
-        }
+        limit = written(exact(self.limit))
+        numbers = {"share": written(self.portion), "limit": limit, "order": written(self.order)}
+        return {"currency": self.name, **numbers}
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,9 +437,6 @@ class Renyi(Theorem):
 
     def amount(self, remainder: Remainder) -> Fraction | None:
         return remainder.divergence(self.order)
-
-    def stated(self) -> dict[str, str]:
-        return {"order": written(self.order), "budget": written(self.limit)}
 
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:
