@@ -39,7 +39,7 @@ from dpcompose.values import (
 # Fixed sub-budgets of curators who do not talk to each other, and their total.
 
 
-_FREE = Orientation.FREE
+_ADDED, _FREE = Adjacency.ADD_REMOVE, Orientation.FREE
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Curators:
     count: int
     _: KW_ONLY
     filter: Filter
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency = _ADDED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", check.count("count", self.count, least=1, most=10**15))
@@ -85,7 +85,7 @@ class Curators:
         epsilon: Number,
         *,
         delta: Number,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
     ) -> Self:
         """The largest equal pure sub-budgets whose total at `delta` is at most `epsilon`.
 
@@ -134,11 +134,11 @@ class Curators:
         """Itself: its budgets are amounts."""
         return self
 
-    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+    def pure(self, *, adjacency: Adjacency = _ADDED) -> float | None:
         """The sum of the pure epsilons; None unless every budget is pure."""
         return self._mechanism(adjacency).pure(adjacency=adjacency)
 
-    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+    def approximate(self, *, adjacency: Adjacency = _ADDED) -> ApproximateDP | None:
         """The sums of epsilon and delta; None where each budget has a whole curve."""
         promise, composed = self.filter.promise(), self._mechanism(adjacency)
         if promise is not None:
@@ -149,7 +149,7 @@ class Curators:
         self,
         *,
         delta: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
@@ -161,7 +161,7 @@ class Curators:
         self,
         order: float,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
@@ -169,17 +169,16 @@ class Curators:
         found = composed.renyi(order, adjacency=adjacency, orientation=_FREE)
         return Bound(0.0, found.upper, Certificate("sum of divergences"))
 
-    def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
+    def zcdp(self, *, adjacency: Adjacency = _ADDED) -> ConcentratedDP | None:
         """The sum of the rho, with the mass that all omit; None where a budget has no rho."""
         promise, composed = self.filter.promise(), self._mechanism(adjacency)
         if promise is not None:
             # What is (epsilon, delta)-DP is (epsilon, 0)-DP but for a mass of delta.
-            rho = pure_concentrated(promise.epsilon).rho
-            bounded = ConcentratedMechanism(rho, delta=promise.delta, holds_under=adjacency)
-            composed = bounded * self.count
+            rho, delta = pure_concentrated(promise.epsilon).rho, promise.delta
+            composed = ConcentratedMechanism(rho, delta=delta, holds_under=adjacency) * self.count
         return composed.zcdp(adjacency=adjacency)
 
-    def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+    def gdp(self, *, adjacency: Adjacency = _ADDED) -> float | None:
         """The square root of the sum of mu squared; None unless every budget is Gaussian."""
         return self._mechanism(adjacency).gdp(adjacency=adjacency)
 

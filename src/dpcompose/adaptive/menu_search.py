@@ -243,8 +243,6 @@ def _fixed_in_advance(case: WorstCase, delta: float) -> dict[State, float]:
     found: dict[State, float] = {}
 
     def walk(state: State, values: Reals, members: Sequence[Member], lattice: Lattice) -> None:
-        if not lattice.value(values) <= delta:
-            return
         if not members:
             found[state] = lattice.value(values)
             return

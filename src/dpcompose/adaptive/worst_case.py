@@ -94,44 +94,6 @@ def bounded(atoms: Atoms) -> tuple[Reals, Reals, float]:
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """The masses of one order of a pair on the lattice.
-
-    Args:
-        shifts: Losses, in units of the spacing.
-        masses: Their masses under P, rounded up.
-        infinite: The mass of infinite losses, and of all that is too large or too rare to be listed.
-    """
-
-    shifts: tuple[int, ...]
-    masses: tuple[float, ...]
-    infinite: float
-
-    @classmethod
-    def of(cls, atoms: Atoms, spacing: float, *, rare: float) -> Kernel:
-        """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
-        masses, losses, infinite = bounded(atoms)
-        tails = np.cumsum(masses[::-1])[::-1]
-        kept = tails > rare
-        infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
-        if not np.any(kept):
-            return cls((0,), (0.0,), 1.0)
-        lowest = losses[np.searchsorted(np.cumsum(masses), rare)]
-        masses, losses = masses[kept], np.maximum(losses[kept], lowest)
-        steps = np.floor(losses / spacing)
-        above = np.expm1(
-            -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
-        ) / math.expm1(-spacing)
-        above = np.minimum(above * (1 + 16 * U), 1.0)
-        shifts = np.concatenate([steps, steps + 1]).astype(int)
-        split = np.concatenate([masses * (1 - above) * (1 + 4 * U), masses * above])
-        first = int(shifts.min(initial=0))
-        summed = np.bincount(shifts - first, weights=split) * (1 + (len(split) + 4) * U)
-        listed = np.flatnonzero(summed)
-        return cls(tuple((listed + first).tolist()), tuple(summed[listed].tolist()), infinite)
-
-
-@dataclass(frozen=True)
 class Lattice:
     """The nodes e^(epsilon + j spacing), j from -below to above.
 
@@ -176,42 +138,71 @@ class Step:
 
     Args:
         lattice: The nodes.
-        kernel: The masses.
+        shifts: Losses, in units of the spacing.
+        masses: Their masses under P, rounded up.
+        infinite: The mass of infinite losses, and of all that is too large or too rare to be listed.
     """
 
     lattice: Lattice
-    kernel: Kernel
+    shifts: tuple[int, ...]
+    masses: tuple[float, ...]
+    infinite: float
+
+    @classmethod
+    def of(cls, lattice: Lattice, atoms: Atoms, *, rare: float) -> Step:
+        """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
+        masses, losses, infinite = bounded(atoms)
+        tails = np.cumsum(masses[::-1])[::-1]
+        kept, spacing = tails > rare, lattice.spacing
+        infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
+        if not np.any(kept):
+            return cls(lattice, (0,), (0.0,), 1.0)
+        lowest = losses[np.searchsorted(np.cumsum(masses), rare)]
+        masses, losses = masses[kept], np.maximum(losses[kept], lowest)
+        steps = np.floor(losses / spacing)
+        above = np.expm1(
+            -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
+        ) / math.expm1(-spacing)
+        above = np.minimum(above * (1 + 16 * U), 1.0)
+        shifts = np.concatenate([steps, steps + 1]).astype(int)
+        split = np.concatenate([masses * (1 - above) * (1 + 4 * U), masses * above])
+        first = int(shifts.min(initial=0))
+        summed = np.bincount(shifts - first, weights=split) * (1 + (len(split) + 4) * U)
+        listed = np.flatnonzero(summed)
+        return cls(
+            lattice, tuple((listed + first).tolist()), tuple(summed[listed].tolist()), infinite
+        )
 
     def __call__(self, values: Reals) -> Reals:
         """E_P of the values after the round, rounded up."""
-        shifts, masses = self.kernel.shifts, self.kernel.masses
-        left, right, count = max(shifts[-1], 0), max(-shifts[0], 0), len(values)
+        (left, right), count = self._reach, len(values)
         wide = self.lattice.extended(values, left, right)
-        if len(shifts) <= FEW_SHIFTS:
-            total = np.full(count, self.kernel.infinite)
-            for shift, mass in zip(shifts, masses, strict=True):
+        if len(self.shifts) <= FEW_SHIFTS:
+            total = np.full(count, self.infinite)
+            for shift, mass in zip(self.shifts, self.masses, strict=True):
                 total += mass * wide[left - shift : left - shift + count]
-            total *= 1 + (len(shifts) + 4) * U
+            total *= 1 + (len(self.shifts) + 4) * U
         else:
             size, transformed, norm = self._transformed
             product = fft.irfft(fft.rfft(wide, size) * transformed, size)
             error = 32 * U * math.log2(size) * norm * math.sqrt(float(np.sum(wide * wide)))
-            total = product[left + right : left + right + count] + (self.kernel.infinite + error)
+            total = product[left + right : left + right + count] + (self.infinite + error)
         return np.minimum(total, 1.0)
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """The nodes that are needed to the left and to the right of the lattice."""
+        return max(self.shifts[-1], 0), max(-self.shifts[0], 0)
 
     @cached_property
     def _transformed(self) -> tuple[int, NDArray[np.complex128], float]:
-        """The size of a Fourier transform, that of the kernel, and the kernel's norm."""
-        shifts, masses = self.kernel.shifts, self.kernel.masses
-        left, right = max(shifts[-1], 0), max(-shifts[0], 0)
-        size = int(
-            fft.next_fast_len(
-                self.lattice.below + self.lattice.above + 1 + 2 * (left + right), real=True
-            )
-        )
+        """The size of a Fourier transform, that of the masses, and their norm."""
+        left, right = self._reach
+        nodes = self.lattice.below + self.lattice.above + 1
+        size = int(fft.next_fast_len(nodes + 2 * (left + right), real=True))
         row = np.zeros(size)
-        row[np.array(shifts) + right] = masses
-        return size, fft.rfft(row), float(np.linalg.norm(masses))
+        row[np.array(self.shifts) + right] = self.masses
+        return size, fft.rfft(row), float(np.linalg.norm(self.masses))
 
 
 @dataclass(frozen=True)
@@ -227,10 +218,10 @@ class Member:
     @property
     def square(self) -> float:
         """About the mean square of the loss, the sum over the rounds, in units of the spacing."""
-        kernels = [(steps[0].kernel, times) for steps, times in self.rounds]
+        first = [(steps[0], times) for steps, times in self.rounds]
         return sum(
             t * sum(m * k * k for k, m in zip(each.shifts, each.masses, strict=True))
-            for each, t in kernels
+            for each, t in first
         )
 
     def __call__(self, values: Reals) -> Reals:
@@ -260,16 +251,12 @@ class WorstCase:
     @property
     def work(self) -> int:
         """About how many multiplications one state takes; a step takes at least as long as many."""
-        steps = [
-            (step, times)
+        nodes = self.lattice.below + self.lattice.above
+        return sum(
+            times * max(nodes * min(len(step.shifts), 2 * FEW_SHIFTS), LEAST_WORK)
             for member in self.members
             for steps, times in member.rounds
             for step in steps
-        ]
-        nodes = self.lattice.below + self.lattice.above
-        return sum(
-            times * max(nodes * min(len(step.kernel.shifts), 2 * FEW_SHIFTS), LEAST_WORK)
-            for step, times in steps
         )
 
     def linear(self, weights: Sequence[int]) -> Iterator[Reals]:
@@ -352,11 +339,12 @@ def worst_case(
     lattice = Lattice(epsilon, spacing, count, count)
 
     def member(listed: Sequence[tuple[Order, int]]) -> Member:
-        steps = [
-            (tuple(Step(lattice, Kernel.of(atoms, spacing, rare=rare)) for atoms in order), times)
-            for order, times in listed
-        ]
-        return Member(tuple(steps))
+        return Member(
+            tuple(
+                (tuple(Step.of(lattice, each, rare=rare) for each in order), n)
+                for order, n in listed
+            )
+        )
 
     return WorstCase(lattice, tuple(member(each) for each in listed))
 
