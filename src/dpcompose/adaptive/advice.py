@@ -166,20 +166,14 @@ def _granted(
     """How much fits within one of the filter's sets of limits: the sums are linear, and their order does not matter."""
     state = filter.start(adjacency=adjacency)
     prices = [filter.step(state, mechanism, delta=delta)[1].price for mechanism in requested]
-    times = list(requested.values())
+    priced = [(price, times) for price, times in zip(prices, requested.values(), strict=True)]
     whole = {
-        each: sum(price[each] * count for price, count in zip(prices, times, strict=True))
+        each: sum((price[each] * times for price, times in priced), Fraction(0))
         for each in filter.limits
     }
     alone = [_fits(filter, price) for price in prices]
     counts = tuple(None if each is None else math.floor(each) for each in alone)
-    return FilterAdvice(
-        filter.kind,
-        filter,
-        delta,
-        _fits(filter, {each: Fraction(amount) for each, amount in whole.items()}),
-        counts,
-    )
+    return FilterAdvice(filter.kind, filter, delta, _fits(filter, whole), counts)
 
 
 def _fits(filter: Filter, price: Mapping[str, Fraction]) -> Fraction | None:

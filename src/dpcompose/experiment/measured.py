@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -277,7 +276,14 @@ class Measured:
         """
         points = entries_of("epsilons", epsilons, check.finite)
         flat = points.ravel()
-        zero, one = self._survivals
+        # The loss of each round errs by a few roundings of its terms, and so does their sum.
+        inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
+        ends = EDGES[[inside[0], inside[-1] + 1]] if len(inside) else np.ones(1)
+        margin = (1e-12 * max(1.0, float(np.max(np.abs(ends)))) + self.error) * (1 + self.rounds)
+        # Each direction gets half of the failure probability.
+        failure = self.failure / self.shares / 2
+        zero = survival(self.zero, failure=failure, margin=margin)
+        one = survival(self.one, failure=failure, margin=margin)
         lower = np.maximum(zero.lower(flat), one.lower(flat))
         # The margin of 1e-15 covers the rounding of the sums.
         lower = np.maximum(lower * (1 - 1e-9) - 1e-15, 0.0)
@@ -326,21 +332,6 @@ class Measured:
             for tally in (self.zero, mirrored)
         )
         return edges, zero, one
-
-    @property
-    def _survivals(self) -> tuple[Survival, Survival]:
-        # The loss of each round errs by a few roundings of its terms, and so does their sum.
-        margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
-        # Each direction gets half of the failure probability.
-        failure = self.failure / self.shares / 2
-        of = partial(survival, failure=failure, margin=margin)
-        return of(self.zero), of(self.one)
-
-    @property
-    def _largest(self) -> float:
-        """The largest finite loss, in size."""
-        inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
-        return float(np.max(np.abs(EDGES[[inside[0], inside[-1] + 1]]))) if len(inside) else 1.0
 
 
 @dataclass(frozen=True)

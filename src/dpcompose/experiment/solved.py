@@ -105,8 +105,12 @@ class Solved:
             raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
         with localcontext(CONTEXT):
             orders = (self.zero, self.one), (self.one, self.zero)
-            found = max(self._excess(point, *order) for order in orders)
-            error = (1 + Decimal(point).exp()) * ROUNDING
+            growth, none = Decimal(point).exp(), Decimal(0)
+            found = max(
+                sum((max(p - growth * q, none) for p, q in zip(*order, strict=True)), none)
+                for order in orders
+            )
+            error = (1 + growth) * ROUNDING
             low, high = max(found - error, Decimal(0)), found + error
         made = Certificate("every view of the tree, in 60 digits", unit="absolute")
         return Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made)
@@ -132,13 +136,6 @@ class Solved:
         """ln p_0 / p_1 of every view."""
         with localcontext(Context(prec=30)):
             return np.array([*map(log_ratio, self.zero, self.one)])
-
-    @staticmethod
-    def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
-        a = Decimal(epsilon).exp()
-        return sum(
-            (max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0)
-        )
 
 
 def _largest_loss(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
