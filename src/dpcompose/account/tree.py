@@ -328,10 +328,9 @@ def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:
 def _named(entry: Entry) -> Composable | None:
     """The mechanism that an entry names, if it can be read."""
     text = entry.description.get("mechanism")
-    try:
+    with suppress(DPComposeError):
         return None if text is None else parse(text)
-    except DPComposeError:
-        return None
+    return None
 
 
 def _prices(

@@ -261,14 +261,15 @@ class Budget(Filter):
         self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
     ) -> float | None:
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
-        if self.theorem is not None:
-            own, lost = amounts.get(self.theorem.currency), amounts.get("delta", _ZERO)
-            if own is None or own == 0:
-                return None if own is None else 0.0
-            reserve = lost if self.theorem.charges_delta else _ZERO
-            return self.theorem.epsilon_of(own, delta, reserve=reserve)
+        # Alone a theorem has all of delta, and counts the deltas that were charged.
+        alone = self.theorem is not None
+        reserve = amounts.get("delta", _ZERO) if alone and self.parts[0].charges_delta else _ZERO
         known = [
-            each.epsilon_of(amounts[each.currency], rounded_down(each.portion))
+            each.epsilon_of(
+                amounts[each.currency],
+                delta if alone else rounded_down(each.portion),
+                reserve=reserve,
+            )
             if amounts[each.currency]
             else 0.0
             for each in self.parts

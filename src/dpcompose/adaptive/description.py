@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
@@ -188,6 +188,11 @@ _UNSOUND = (
     " with epsilon 0.611490968801848951918, if no, a (0, 0.05) mechanism. Each branch composes to (1.5, 0.05) exactly,"
     " and the interaction has delta(1.5) = 0.0634470710684997560374, against 0.05"
 )
+"""Why nobody may stop when the exact composition so far would exceed the budget [TranKoskelaRaisaHonkela2026].
+
+The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
+them is itself informative. Theorems for parameters fixed in advance do not become filters.
+"""
 
 
 def _menu(stated: Mapping[str, Any]) -> Filter:
@@ -221,7 +226,10 @@ def from_description(description: Mapping[str, Any]) -> Filter:
     description = mapping(description)
     kind = description.get("filter")
     if kind == "natural":
-        _refuse_natural()
+        remedy = (
+            "Open a Budget, or fixed sub-budgets (Curators), which compose by the tightest theorem"
+        )
+        raise UnsupportedError("the natural filter", _UNSOUND, remedy)
     if not isinstance(kind, str) or kind not in FILTERS:
         raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
     version = description.get("version")
@@ -241,18 +249,3 @@ def from_description(description: Mapping[str, Any]) -> Filter:
 
 def _double(value: float | Fraction) -> float | Fraction:
     return Fraction(value) if math.isfinite(value) else value
-
-
-def _refuse_natural() -> NoReturn:
-    """Refuse to stop when the exact composition so far would exceed the budget.
-
-    The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
-    them is itself informative. Theorems for parameters fixed in advance do not become filters.
-
-    Reference: [TranKoskelaRaisaHonkela2026]
-    """
-    raise UnsupportedError(
-        "the natural filter",
-        _UNSOUND,
-        "Open a Budget, or fixed sub-budgets (Curators), which compose by the tightest theorem",
-    )

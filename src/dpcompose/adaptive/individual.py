@@ -358,7 +358,11 @@ class IndividualFilter:
         """
         if not isinstance(state, Records) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("state", state, "records that `start` of this very filter returned")
-        each = _prices(prices, state.count)
+        each = _reals(prices)
+        if each is None or each.shape not in ((), (state.count,)):
+            domain = f"one number, or an array of {state.count} numbers, one for each record"
+            raise DomainError("prices", f"<{type(prices).__name__}>", domain)
+        each = np.broadcast_to(each, (state.count,))
         spent, active = np.empty_like(state.spent), np.empty(state.count, dtype=np.bool_)
         scale, limit = 1.0 / self.unit, self.limit
         # In pieces that stay in the cache, so that memory is read once and written once.
@@ -413,17 +417,6 @@ def _rate(theorem: Theorem | None) -> float | None:
             return 1.0
         case _:
             return None
-
-
-def _prices(prices: Any, count: int) -> Reals:
-    each = _reals(prices)
-    if each is None or each.shape not in ((), (count,)):
-        raise DomainError(
-            "prices",
-            f"<{type(prices).__name__}>",
-            f"one number, or an array of {count} numbers, one for each record",
-        )
-    return np.broadcast_to(each, (count,))
 
 
 def _reals(values: Any) -> Reals | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -329,14 +329,15 @@ class MenuFilter(Filter):
             return case.epsilon(next(islice(case.linear(self.weights), counts[0], None)), delta)
         states = [*product(*[range(each + 1) for each in counts])]
         if spent is not None:
+            # Of those that are still granted together, each sum is below some of the listed counts.
             before = [int(spent.get(name, _ZERO)) for name in names]
-            states = [each for each in states if self._grants(map(add, before, each))]
+            sums = {each: [*map(add, before, each)] for each in states}
+            states = [
+                each
+                for each in states
+                if any(all(map(le, sums[each], most)) for most in self.states)
+            ]
         return case.epsilon(case.curve(states), delta)
-
-    def _grants(self, counts: Iterable[int]) -> bool:
-        """Whether these counts are below some of the listed ones."""
-        wanted = tuple(counts)
-        return any(all(map(le, wanted, each)) for each in self.states)
 
     def _same_adjacency(self, adjacency: Adjacency) -> None:
         if adjacency is not self.adjacency:
@@ -479,23 +480,16 @@ def _is_below(mechanism: Priced, member: Composition, adjacency: Adjacency) -> b
     """Whether it is that member, or keeps the promise that the member is."""
     if _is(mechanism, member):
         return True
-    promised = _promise(member, adjacency)
-    if promised is None:
-        return False
-    try:
-        epsilon, _ = pricing.promise(mechanism, delta=promised[1], adjacency=adjacency)
-    except DPComposeError:
-        return False
-    return epsilon <= promised[0]
-
-
-def _promise(member: Composition, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
-    """The (epsilon, delta) of a member whose pair is the worst of all that keep it."""
-    single = gathered(member.parts, adjacency).single
-    typed = member.typed(adjacency=adjacency)
+    # A member whose pair is the worst of all that keep its (epsilon, delta) stands for them.
+    single, typed = gathered(member.parts, adjacency).single, member.typed(adjacency=adjacency)
     if single is None or not isinstance(single.remove, TwoPointLoss) or single.remove.times > 1:
-        return None
-    return None if typed is None or typed.epsilon is None else (typed.epsilon, typed.delta)
+        return False
+    if typed is None or typed.epsilon is None:
+        return False
+    with suppress(DPComposeError):
+        epsilon, _ = pricing.promise(mechanism, delta=typed.delta, adjacency=adjacency)
+        return epsilon <= typed.epsilon
+    return False
 
 
 def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:

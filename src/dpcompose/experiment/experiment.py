@@ -431,7 +431,7 @@ def summarize(
         np.random.default_rng(check.count("seed", seed, least=0)),
     )
     measured = game.measure(transcripts=transcripts, rng=rng, failure=failure, progress=progress)
-    report = progress or _silent
+    report: Progress = progress or (lambda task, done, total: None)
     report("certifying", 0, DELTAS + 2)
     epsilons = _points(game, point, transcripts)
     ceiling = game.composition.profile(tolerance=DRAWN)(epsilons).upper
@@ -464,10 +464,6 @@ def summarize(
 def _below(solved: Bound, most: float) -> Bound:
     """The delta of one adversary, which is at most what is certified of every adversary."""
     return Bound(solved.lower, max(solved.lower, min(solved.upper, most)), solved.certificate)
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    pass
 
 
 def _points(game: Experiment, epsilon: float, transcripts: int) -> Reals:

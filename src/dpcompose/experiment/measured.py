@@ -377,7 +377,9 @@ def survival(tally: Tally, *, failure: float, margin: float) -> Survival:
     high = np.minimum(
         (1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0
     )
-    bins = _bins_of_ranks(tally, ranks)
+    # The bin in which the r-th largest loss lies.
+    from_above = np.cumsum(tally.counts[::-1])
+    bins = BINS - 1 - np.searchsorted(from_above, ranks, side="left").astype(np.int64)
     start, end = EDGES[bins] - margin, EDGES[bins + 1] + margin
     # Losses that are infinite stay so, and count as finite beyond the last edge only from below.
     start = np.where(ranks <= tally.infinite, np.inf, start)
@@ -401,12 +403,6 @@ def shares_of(ranks: Reals, transcripts: int) -> Reals:
     """The shares of the failure that the ranks have; they sum to at most 1 after every rounding."""
     tail = np.minimum(ranks, transcripts + 1 - ranks) ** -0.5
     return (0.5 / len(ranks) + 0.5 * tail / tail.sum()) * (1 - 1e-12)
-
-
-def _bins_of_ranks(tally: Tally, ranks: Reals) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The bin in which the r-th largest loss lies."""
-    from_above = np.cumsum(tally.counts[::-1])
-    return len(tally.counts) - 1 - np.searchsorted(from_above, ranks, side="left").astype(np.int64)
 
 
 def _expected(masses: Reals, places: Reals, epsilons: Reals) -> Reals:
