@@ -299,10 +299,9 @@ class Account(Listed):
             DomainError: If the name is no text.
         """
         check.line("name", name)
-        try:
+        with suppress(UnknownScopeError):
             return self.ledger.balance(f"{self.scope}/{name}").scope.description
-        except UnknownScopeError:
-            return None
+        return None
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
         """Keep a description below the scope under a name, in a scope without a budget, unless one is kept there.
@@ -318,11 +317,9 @@ class Account(Listed):
     @cached_property
     def odometer(self) -> Odometer | None:
         """The odometer of the scope, or of the closest scope above it, across slots and partitions."""
-        for path in paths_down_to(self.scope)[::-1]:
-            found = ScopeBudget.of(self.ledger.balance(path).scope)
-            if found.odometer is not None:
-                return found.odometer
-        return None
+        above = [self.ledger.balance(path).scope for path in paths_down_to(self.scope)[::-1]]
+        odometers = (ScopeBudget.of(scope).odometer for scope in above)
+        return next((each for each in odometers if each is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,13 +354,12 @@ class Quote:
         named = None if self.delta is None else exact("delta", self.delta)
         if named is not None:
             found["delta"] = str(named)
-        pure = _or_none(lambda: known_pure(mechanism, adjacency=adjacency))
-        if pure is not None:
-            found["pure"] = str(Amount.up(pure))
-        odometer = self.account.odometer
-        if odometer is not None:
-            added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=adjacency))
-            if added is not None:
+        with suppress(UnsupportedError, DomainError):
+            if (pure := known_pure(mechanism, adjacency=adjacency)) is not None:
+                found["pure"] = str(Amount.up(pure))
+        if (odometer := self.account.odometer) is not None:
+            with suppress(UnsupportedError, DomainError):
+                added = odometer.mileage(mechanism, delta=named, adjacency=adjacency)
                 found["mileage"] = added.description()
         return found
 
@@ -480,10 +476,3 @@ def charge_in_percent(
     needed = filter.in_percent(before, price)
     unspent = filter.in_percent(spent, dict.fromkeys(spent, Fraction(0)))
     return None if needed is None or unspent is None else (needed[0], unspent[1])
-
-
-def _or_none(question: Any) -> Any:
-    try:
-        return question()
-    except (UnsupportedError, DomainError):
-        return None

@@ -222,7 +222,9 @@ def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:
 
 def adjacency_of(budgets: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
-    counted = [each for each in budgets if each.filter or each.scope.kind is Kind.PARTITION]
+    counted = [
+        each for each in budgets if each.filter is not None or each.scope.kind is Kind.PARTITION
+    ]
     stated = {each.adjacency for each in counted if each.adjacency is not None}
     if len(stated) > 1:
         different = sorted(str(each) for each in stated)

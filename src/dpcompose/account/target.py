@@ -58,20 +58,13 @@ _AVERAGES = ("delta", "rho", "mu squared", "renyi:")
 """How the names of currencies begin that are averages over answers."""
 
 
-def refuse_unknown(
-    ledger: Ledger,
-    path: str,
-    *,
-    delta: NumericLiteral = 0,
-    cost: Mapping[str, NumericLiteral] | None = None,
-) -> None:
+def refuse_unknown(ledger: Ledger, path: str, *, cost: Mapping[str, NumericLiteral]) -> None:
     """Refuse a bare cost in averages inside a partition: that it was a one-shot mechanism is not known.
 
     Args:
         ledger: Where.
         path: The scope that is charged.
-        delta: The amount of delta.
-        cost: The amounts by currency, if there are others.
+        cost: The amounts by currency.
 
     Raises:
         UnsupportedError: If it has a delta, a rho or a divergence, and a scope on the way to it is a partition.
@@ -79,7 +72,7 @@ def refuse_unknown(
     above = [ledger.balance(each).scope for each in paths_down_to(path)]
     if not any(scope.kind is Kind.PARTITION for scope in above):
         return
-    for name, amount in {"delta": delta, **(cost or {})}.items():
+    for name, amount in sorted(cost.items()):
         if name.startswith(_AVERAGES) and exact(name, amount) > 0:
             what = f"a bare cost with a {name} at {path!r}"
             reason = f"it does not say what runs, and in a partition a {name} holds for one-shot mechanisms alone"
