@@ -149,12 +149,10 @@ def _candidates(
         curves += times if promise is None else 0
         declared += 0 if promise is None else exact(promise.delta) * times
     left = whole - declared
-    for part in (0, 1, 5) if left > 0 else ():
-        kept = whole if kind == "basic" else declared + left * part / 10
-        charged = (kept - declared) / curves if curves else None
-        yield partial(Budget, epsilon, whole, only=kind, reserve=kept), charged
-        if kind == "basic":
-            return
+    for tenths in () if left <= 0 else (10,) if kind == "basic" else (0, 1, 5):
+        charged = left * tenths / 10
+        budget = partial(Budget, epsilon, whole, only=kind, reserve=declared + charged)
+        yield budget, charged / curves if curves else None
 
 
 def _granted(

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice, product
 from operator import add, le
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 from dpcompose import check
 from dpcompose.adaptive import menu_search, pricing
@@ -29,7 +29,7 @@ from dpcompose.adaptive.budget import Budget
 from dpcompose.adaptive.filter import BEYOND, VERSION, Filter, Spending, times_within
 from dpcompose.adaptive.menu_search import MOST_COUNT, MOST_LISTED
 from dpcompose.adaptive.worst_case import FINE, WorstCase, rounds, worst_case
-from dpcompose.composition import Composable, Composition, compose, gathered
+from dpcompose.composition import Composable, Composition, Options, compose, gathered
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
 from dpcompose.guarantee import ApproximateDP, Priced
 from dpcompose.loss import TwoPointLoss
@@ -157,7 +157,8 @@ class MenuFilter(Filter):
                 ):  # too much work: what is fixed for free orientations holds
                     case = worst_case(members, adjacency, most, at)
                     (found,) = menu_search.alone(case, at, menu_search.Allowance(MOST_ALONE_WORK))
-            found = found or _fixed(members[0], adjacency, most, at)
+            free = Orientation.FREE
+            found = found or _fixed(members[0], most, at, adjacency=adjacency, orientation=free)
             if found < granted[0]:
                 return cls(members, budget=budget, **common)
             _require_some(members, [found], epsilon, delta)
@@ -213,12 +214,11 @@ class MenuFilter(Filter):
         (member,), (most, at) = _menu([mechanism], adjacency), target(epsilon, delta)
         part = exact(probability("delta", delta)) / 20
         budget, left = Budget(epsilon, part), (at - rounded_up(part)) * (1 - 1e-12)
-        found = _fixed(member, adjacency, most, left, Orientation.SAME)
+        options: dict[str, Any] = {"adjacency": adjacency, "orientation": Orientation.SAME}
+        found = _fixed(member, most, left, **options)
         _require_some([member], [found], epsilon, delta)
-        common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-        return cls(
-            (member,), weights=(1,), total_weight=found, budget=budget, orientation=Orientation.SAME, **common
-        )  # fmt: skip
+        options |= {"epsilon": epsilon, "delta": delta, "budget": budget}
+        return cls((member,), weights=(1,), total_weight=found, **options)
 
     @property
     def limits(self) -> dict[str, Fraction]:
@@ -282,7 +282,8 @@ class MenuFilter(Filter):
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
             member, delta = self.menu[0], self.delta
-            known = _delta_of(member, largest, self.adjacency, epsilon, self.orientation)
+            options: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
+            known = (member * largest).delta(epsilon=epsilon, **options).upper
             fixed = self.orientation is Orientation.SAME or _is_symmetric(member, self.adjacency)
             if fixed or known <= delta < _worst(self, FINE[0]):
                 return known
@@ -437,34 +438,16 @@ def _worst(filter: MenuFilter, fine: float) -> float:
     return case.lattice.value(next(islice(case.linear(filter.weights), filter.total_weight, None)))
 
 
-def _delta_of(
-    member: Composition,
-    times: int,
-    adjacency: Adjacency,
-    epsilon: float,
-    orientation: Orientation = Orientation.FREE,
-) -> float:
-    """delta of so many, fixed in advance."""
-    fixed = member * times
-    return fixed.delta(epsilon=epsilon, adjacency=adjacency, orientation=orientation).upper
-
-
 def _is_symmetric(member: Composition, adjacency: Adjacency) -> bool:
     losses = gathered(member.parts, adjacency)
     return all(pair.symmetric for pair, _ in losses.pairs)
 
 
-def _fixed(
-    member: Composition,
-    adjacency: Adjacency,
-    epsilon: float,
-    delta: float,
-    orientation: Orientation = Orientation.FREE,
-) -> int:
+def _fixed(member: Composition, epsilon: float, delta: float, **options: Unpack[Options]) -> int:
     """How many fit if they are fixed in advance, at most 10^6."""
 
     def within(times: float) -> bool:
-        return _delta_of(member, int(times), adjacency, epsilon, orientation) <= delta
+        return (member * int(times)).delta(epsilon=epsilon, **options).upper <= delta
 
     low, high = 0, 1
     while low < high and within(high):
