@@ -35,7 +35,6 @@ from dpcompose.ledger import (
     Kind,
     Ledger,
     Receipt,
-    Scope,
     description_text,
     paths_down_to,
 )
@@ -213,11 +212,6 @@ class Account(Listed):
         """The last quotes: a training run charges one mechanism many times, a service a few of them."""
         return deque(maxlen=MOST_QUOTES)
 
-    @cached_property
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes of the chain."""
-        return tuple(each.scope for each in self.chain)
-
     def left(self) -> dict[str, Amount]:
         """The largest amounts that one charge could still have, each currency by itself, under the whole chain."""
         return dict(self.ledger.available(self.scope))
@@ -375,7 +369,8 @@ class Quote:
         note = as_mapping("description", description)
         recorded = description_text({**self.description, "note": note}) if note else self.recorded
         named = check.line("actor", actor), check.line("key", key)
-        return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
+        scopes = tuple([each.scope for each in self.account.chain])
+        return Charge(self.account.scope, self.cost, recorded, *named, scopes)
 
 
 def charge_together(charges: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:

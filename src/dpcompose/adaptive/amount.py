@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -15,7 +15,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.numerics import largest as largest_between
 from dpcompose.pictured import Card
-from dpcompose.values import double_below, exact, rounded_down
+from dpcompose.values import exact, rounded_down
 
 GRID = 10**40
 LARGEST = 1e15
@@ -152,29 +152,6 @@ def target(epsilon: Number, delta: Number) -> tuple[float, float]:
             "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
     return rounded_down(most), rounded_down(at)
-
-
-def delta_without_rounding(
-    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
-) -> float:
-    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
-
-    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
-    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
-    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
-
-    Args:
-        delta: The exact delta of the question.
-        omitted: Exact deltas, each with the float above it and how often it is omitted.
-    """
-    for exactly, rounded, times in omitted:
-        if exactly < min(delta, 1):
-            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
-            factor = share - (share * share / 2 if times > 1 else 0)
-            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
-        elif exactly == delta and times == 1:
-            delta = Fraction(rounded)
-    return double_below(delta)
 
 
 def optimal(promise: ApproximateDP, times: int, *, delta: float) -> float:

@@ -15,7 +15,6 @@ from dpcompose.adaptive.amount import (
     LARGEST,
     Amounts,
     Number,
-    delta_without_rounding,
     mapping,
     nonnegative,
     probability,
@@ -241,7 +240,7 @@ class Budget(Filter):
             return own
         if isinstance(own, ConcentratedDP):
             omitted = [(self.reserve, own.delta, 1)] if self.reserve else []
-            at = delta_without_rounding(self.reserve + self.parts[0].portion, omitted)
+            at = pricing.delta_without_rounding(self.reserve + self.parts[0].portion, omitted)
             largest = self.parts[0].epsilon(at)
         else:
             largest = max(each.epsilon(rounded_down(each.portion)) for each in self.parts)
@@ -333,9 +332,10 @@ class Budget(Filter):
         Raises:
             DomainError: If a key is unknown or missing, or a value is outside its domain.
         """
-        named = ["delta", "epsilon", "parts", "reserve"]
+        named, stated = ["delta", "epsilon", "parts", "reserve"], mapping(stated)
         parts = stated.get("parts")
-        if sorted(stated, key=str) != named or not isinstance(parts, list | tuple):
+        own = sorted({*stated} - {"filter", "version"}, key=str)
+        if own != named or not isinstance(parts, list | tuple):
             raise DomainError("parameters", [*stated], f"those of a budget: {', '.join(named)}")
         reserve = exact(probability("reserve", read("reserve", stated["reserve"])))
         single = len(parts) == 1  # pyright: ignore[reportUnknownArgumentType]

@@ -13,7 +13,6 @@ from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
     Number,
-    delta_without_rounding,
     mapping,
     probability,
     read,
@@ -136,7 +135,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.parts[0].epsilon(delta_without_rounding(exact(portion), each.omitted(1)))
+            each.parts[0].epsilon(pricing.delta_without_rounding(exact(portion), each.omitted(1)))
             for each, portion in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:

@@ -19,7 +19,6 @@ from dpcompose.adaptive.amount import (
     Total,
     above,
     below,
-    delta_without_rounding,
     exact_amounts,
     optimal,
 )
@@ -158,7 +157,7 @@ class Filter(Exactly, Opens, ABC):
             DomainError: If a number is outside its domain.
         """
         count, named = check.times(times), exact(check.probability("delta", delta))
-        at = delta_without_rounding(named, self.omitted(count))
+        at = pricing.delta_without_rounding(named, self.omitted(count))
         if self.theorem is not None:
             return Total(self.theorem.total(count, at), *self.theorem.sums)
         return Total(optimal(cast("ApproximateDP", self.guarantee()), count, delta=at), *OPTIMAL)

@@ -255,9 +255,6 @@ class IndividualRound:
         return "<Round>"
 
 
-Round = IndividualRound
-
-
 @dataclass(frozen=True)
 class IndividualFilter:
     """A filter for every record: each pays its own price in each round, and drops out, unseen, when it cannot.

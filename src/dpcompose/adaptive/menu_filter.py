@@ -17,7 +17,6 @@ from dpcompose.adaptive import menu_search, pricing
 from dpcompose.adaptive.amount import (
     Amounts,
     Number,
-    mapping,
     nonnegative,
     probability,
     read,
@@ -413,9 +412,7 @@ class MenuFilter(Filter):
             if name in values:
                 values[name] = check.named(name, values[name], kind)
         if values.get("budget") is not None:
-            budget = mapping(values["budget"])
-            own = {name: each for name, each in budget.items() if name not in _KIND}
-            values["budget"] = Budget.described(own)
+            values["budget"] = Budget.described(values["budget"])
         return cls(**values)
 
 
@@ -423,9 +420,6 @@ def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, F
     """Its prices in a budget; beyond all caps where the budget has none."""
     prices = pricing.unless_refused(lambda: budget._exact(member, None, adjacency))  # pyright: ignore[reportPrivateUsage]
     return prices or {name: cap + 1 for name, cap in budget.limits.items()}
-
-
-_KIND = ("filter", "version")
 
 
 @lru_cache(maxsize=64)

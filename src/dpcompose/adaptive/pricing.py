@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -25,7 +25,15 @@ from dpcompose.guarantee import (
     pure_renyi,
 )
 from dpcompose.mechanisms import Composable, serialize
-from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
+from dpcompose.values import (
+    Adjacency,
+    Bound,
+    Orientation,
+    double_below,
+    exact,
+    rounded_down,
+    rounded_up,
+)
 
 Answer = TypeVar("Answer")
 _ZERO, _NOTHING = Fraction(0), TypedAmounts()
@@ -335,3 +343,29 @@ def _upper(
             return stated
         raise refused(mechanism, f"nothing finite is certified ({bound!r})", "Name a larger delta")
     return Fraction(upper) if stated is None else min(Fraction(upper), stated)
+
+
+# The delta at which what is promised is asked.
+
+
+def delta_without_rounding(
+    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
+) -> float:
+    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
+
+    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
+    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
+    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
+
+    Args:
+        delta: The exact delta of the question.
+        omitted: Exact deltas, each with the float above it and how often it is omitted.
+    """
+    for exactly, rounded, times in omitted:
+        if exactly < min(delta, 1):
+            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
+            factor = share - (share * share / 2 if times > 1 else 0)
+            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
+        elif exactly == delta and times == 1:
+            delta = Fraction(rounded)
+    return double_below(delta)
