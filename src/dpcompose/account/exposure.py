@@ -24,10 +24,9 @@ from dpcompose.account.tree import (
     FIXED,
     RECORD,
     ExposureStatement,
+    NoNumberError,
     Tree,
-    UnavailableError,
     spending,
-    standing,
     trees_of,
     underpaid,
 )
@@ -111,8 +110,7 @@ def exposure(
     length = None if window is None else _length(window)
     with ledger.moment() as moment:
         trees = trees_of(moment, paths)
-        charged = standing(trees)
-        short = next(underpaid(trees, charged, moment), None)
+        short = next(underpaid(trees, moment), None)
     stated = {
         node.budget.adjacency
         for tree in trees
@@ -121,20 +119,20 @@ def exposure(
     }
     try:
         if short is not None:
-            raise UnavailableError(short)
+            raise NoNumberError(short)
         promised, periods = _promised(trees, length, delta=delta)
-    except UnavailableError as reason:
+    except NoNumberError as reason:
         promised, periods = _without_number(reason), {}
     try:
-        spent = spending(trees, charged, delta=delta)
-    except UnavailableError as reason:
+        spent = spending(trees, delta=delta)
+    except NoNumberError as reason:
         spent = _without_number(reason)
     adjacency = next(iter(stated)) if len(stated) == 1 else None
     window_text = _window_text(length)
     return Exposure(tuple(paths), delta, promised, spent, adjacency, window_text, periods)
 
 
-def _without_number(reason: UnavailableError) -> ExposureStatement:
+def _without_number(reason: NoNumberError) -> ExposureStatement:
     return ExposureStatement(math.inf, "unavailable", str(reason))
 
 
@@ -164,11 +162,11 @@ def _periods(tops: Sequence[Tree], length: Renewal | Fraction | None) -> dict[st
     if length is None:
         for path, each in renewals.items():
             endless = f"{path!r} renews {each.words}, and its periods add up without an end"
-            raise UnavailableError(f"{endless}: name a window")
+            raise NoNumberError(f"{endless}: name a window")
         return {}
     if isinstance(length, Fraction) and len(set(renewals.values())) > 1:
         different = "budgets renew after different times"
-        raise UnavailableError(f"{different}: name the window as a duration, such as P3Y")
+        raise NoNumberError(f"{different}: name the window as a duration, such as P3Y")
     return {path: each.touched(length) for path, each in renewals.items()}
 
 
@@ -183,7 +181,7 @@ def _promised(
     be written before them.
 
     Raises:
-        UnavailableError: If there is none.
+        NoNumberError: If there is none.
     """
     tops = [(tree, tops_of(tree)) for tree in trees]
     for tree, own in tops:
@@ -197,13 +195,13 @@ def _promised(
     for top in found:
         budgets[top.budget.curators] += periods.get(top.budget.path, 1)
     if len({each.adjacency for each in budgets}) > 1:
-        raise UnavailableError("the budgets are stated under different adjacencies")
+        raise NoNumberError("the budgets are stated under different adjacencies")
     total = (
         _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
     )
     if not math.isfinite(total.epsilon):
         nothing = f"the budgets promise nothing finite at delta = {delta!r}"
-        raise UnavailableError(f"{nothing}: name a larger one")
+        raise NoNumberError(f"{nothing}: name a larger one")
     counted = [
         f"; {number} periods of {path!r}, as many as the window may touch"
         for path, number in periods.items()
@@ -213,24 +211,24 @@ def _promised(
 
 
 def _require_early(tree: Tree, tops: Sequence[Tree]) -> None:
-    """Raise UnavailableError unless the budgets of a tree were fixed before its first charge."""
+    """Raise NoNumberError unless the budgets of a tree were fixed before its first charge."""
     charged = [node.charges[0] for node in tree.all() if node.charges]
     first = min(charged, key=lambda entry: entry.sequence, default=None)
     for top in tops:
         if first is not None and not top.budget.scope.opened < first.sequence:
             opened = f"{top.budget.path!r} was opened by entry {top.budget.scope.opened} of {tree.budget.path!r}"
             charge = f"entry {first.sequence} had charged {first.scope!r}"
-            raise UnavailableError(f"{opened}, after {charge}: {_NATURAL}")
+            raise NoNumberError(f"{opened}, after {charge}: {_NATURAL}")
 
 
 def _require_recorded(tree: Tree, others: Sequence[Tree]) -> None:
-    """Raise UnavailableError unless it shows that budgets of other trees were open before the first charge in this one."""
+    """Raise NoNumberError unless it shows that budgets of other trees were open before the first charge in this one."""
     if others and not tree.records_before_charges(top.hash for top in others):
         when = "" if tree.first == math.inf else f" before its first charge, entry {tree.first}"
         names = ", ".join(repr(top.budget.path) for top in others)
         unrecorded = f"no entry of {tree.budget.path!r}{when} records that {names} were open"
         remedy = "call account.fix_budgets before the first charge"
-        raise UnavailableError(f"{unrecorded}, and {_NATURAL}: {remedy}")
+        raise NoNumberError(f"{unrecorded}, and {_NATURAL}: {remedy}")
 
 
 def tops_of(tree: Tree) -> list[Tree]:
@@ -239,16 +237,16 @@ def tops_of(tree: Tree) -> list[Tree]:
     A filter bounds its own charges and everything below it, slots included, which it was charged when they were opened.
 
     Raises:
-        UnavailableError: If something has no bound.
+        NoNumberError: If something has no bound.
     """
     is_capped, path = tree.budget.filter is not None, tree.budget.path
     if tree.chosen if tree.kind is Kind.SLOTS else is_capped:
         return [tree]
     if tree.kind is Kind.FILTER and (tree.charges or tree.chosen):
-        raise UnavailableError(f"{path!r} has no cap of its own, and nothing above it has one")
+        raise NoNumberError(f"{path!r} has no cap of its own, and nothing above it has one")
     if tree.kind is Kind.PARTITION and tree.chosen:
         uncapped = f"{path!r} is a partition without a cap"
-        raise UnavailableError(f"{uncapped}: a child opened later may hold the person")
+        raise NoNumberError(f"{uncapped}: a child opened later may hold the person")
     return [top for child in tree.children for top in tops_of(child)]
 
 
@@ -332,7 +330,7 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
         trees = trees_of(moment, paths)
     try:
         tops = [(tree, tops_of(tree)) for tree in trees]
-    except UnavailableError as reason:
+    except NoNumberError as reason:
         raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", str(reason)) from None
     missing: list[tuple[str, dict[str, Any]]] = []
     for tree, _ in tops if len(tops) > 1 else ():

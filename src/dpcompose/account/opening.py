@@ -12,14 +12,12 @@ from typing import Any
 from dpcompose import check
 from dpcompose.account.account import Account, chain_cost
 from dpcompose.account.scope import (
-    Schedule,
     ScopeBudget,
     as_opened,
     budgets_above,
     described,
     path_in,
     require_same_adjacency,
-    stated_alternatives,
 )
 from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import (
@@ -103,7 +101,7 @@ def _stated(
     filter: Any,
     adjacency: Adjacency,
     odometer: Odometer | None = None,
-    schedule: Schedule = (),
+    schedule: Sequence[tuple[str, int]] = (),
     note: Mapping[str, Any] | None = None,
     target: tuple[NumericLiteral, NumericLiteral] | None = None,
 ) -> dict[str, Any]:
@@ -249,7 +247,7 @@ def _has_fronts(ledger: Ledger, path: str, filter: Filter | None) -> bool:
     with suppress(UnknownScopeError):
         return ledger.balance(path).scope.has_fronts
     above = [each.filter for each in budgets_above(ledger, path)]
-    return any(each is not None and stated_alternatives(each) for each in (*above, filter))
+    return any(each is not None and each.has_alternatives for each in (*above, filter))
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
@@ -466,7 +464,7 @@ def open_slots(
         DomainError, LedgerError: See `open_scope`.
     """
     curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
-    if stated_alternatives(filter):
+    if filter.has_alternatives:
         what, remedy = f"slots with a {filter.kind} filter", "Open each as a scope of its own"
         raise UnsupportedError(what, "their caps are one set of amounts", remedy)
     require_same_adjacency(ledger, path, adjacency)

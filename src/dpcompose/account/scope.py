@@ -140,9 +140,7 @@ def as_mapping(name: str, value: Any) -> dict[str, Any]:
 
 def stated_alternatives(filter: Filter) -> list[dict[str, str]]:
     """The alternatives of a filter as a ledger keeps them, rounded down; empty if its limits are all there is."""
-    sets = filter.alternatives
-    if sets == (filter.limits,):
-        return []
+    sets = filter.alternatives if filter.has_alternatives else ()
     return [{name: str(Amount.down(caps[name])) for name in sorted(caps)} for caps in sets]
 
 

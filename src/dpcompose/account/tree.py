@@ -59,7 +59,7 @@ class ExposureStatement(Card):
         return math.isfinite(self.epsilon)
 
 
-class UnavailableError(Exception):
+class NoNumberError(Exception):
     """Why there is no number about a person, in one sentence."""
 
 
@@ -75,7 +75,7 @@ class Tree:
     """A scope, and what below it is about the person.
 
     Args:
-        budget: The scope.
+        chain: The scopes that its charges reach, the highest first; itself the last.
         charges: The entries of its own charges, oldest first.
         children: The scopes below it that are about the person.
         chosen: Whether a path names this scope or one above it: then everything below it is about the person.
@@ -84,7 +84,7 @@ class Tree:
         records: For the top-level scope, the entries below it that record hashes of openings elsewhere, with these.
     """
 
-    budget: ScopeBudget
+    chain: tuple[ScopeBudget, ...]
     charges: tuple[Entry, ...]
     children: tuple[Tree, ...]
     chosen: bool
@@ -132,24 +132,27 @@ class Tree:
         for path in budgets:
             below[path.rpartition("/")[0]].append(path)
 
-        def built(path: str, above: tuple[str, Odometer, int] | None) -> Self:
-            own = budgets[path].odometer
-            nearest = (path, own, budgets[path].scope.opened) if own is not None else above
-            children = tuple(built(child, nearest) for child in below[path])
+        def built(
+            path: str, over: tuple[ScopeBudget, ...], above: tuple[str, Odometer, int] | None
+        ) -> Self:
+            scope, own = budgets[path].scope, budgets[path].odometer
+            chain = (*over, budgets[path])
+            reached = () if scope.kind is Kind.SLOTS else chain
+            nearest = (path, own, scope.opened) if own is not None else above
+            children = tuple(built(child, reached, nearest) for child in below[path])
             chosen = any(path == each or path.startswith(f"{each}/") for each in paths)
             recorded = tuple(records) if path == root else ()
             own_hash, own_charges = hashes.get(path, ""), tuple(charges[path])
             return cls(
-                budgets[path],
-                own_charges,
-                children,
-                chosen,
-                nearest,
-                hash=own_hash,
-                records=recorded,
+                chain, own_charges, children, chosen, nearest, hash=own_hash, records=recorded
             )
 
-        return built(root, None)
+        return built(root, (), None)
+
+    @property
+    def budget(self) -> ScopeBudget:
+        """The scope."""
+        return self.chain[-1]
 
     @property
     def kind(self) -> Kind:
@@ -173,6 +176,16 @@ class Tree:
         return any(
             number < self.first and recorded >= set(hashes) for number, recorded in self.records
         )
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The standing of each of its charges; those of the same mechanism and cost share one."""
+        known: dict[tuple[object, Amounts], Standing] = {}
+        requests = [(entry.description.get("mechanism"), entry.cost) for entry in self.charges]
+        for entry, request in zip(self.charges, requests, strict=True):
+            if request not in known:
+                known[request] = Standing(_named(entry), entry.cost, self.chain)
+        return [known[request] for request in requests]
 
     def all(self) -> Iterator[Tree]:
         """This scope and all below it."""
@@ -271,31 +284,15 @@ class Standing:
         return None
 
 
-Charged = Mapping[str, Standing]
-
-
-def standing(trees: Sequence[Tree]) -> Charged:
-    """The standing of every charge in these trees, by the hash of its entry."""
-    charged: dict[str, Standing] = {}
-    for node, chain in _nodes(trees):
-        known: dict[tuple[object, Amounts], Standing] = {}
-        for entry in node.charges:
-            request = entry.description.get("mechanism"), entry.cost
-            if request not in known:
-                known[request] = Standing(_named(entry), entry.cost, chain)
-            charged[entry.hash] = known[request]
-    return charged
-
-
-def underpaid(trees: Sequence[Tree], charged: Charged, moment: Moment) -> Iterator[str]:
+def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
     """The charges that paid less than their mechanism costs, in words: no budget above one promises anything."""
-    for node, chain in _nodes(trees):
-        if node.kind is Kind.SLOTS and len(chain) > 1:
+    for node in [node for tree in trees for node in tree.all()]:
+        if node.kind is Kind.SLOTS and len(node.chain) > 1:
             paid = moment.balance(node.budget.path).spent
-            if _is_short(_prices(node.budget.curators, paid, chain[:-1]), paid):
+            if _is_short(_prices(node.budget.curators, paid, node.chain[:-1]), paid):
                 yield f"opening {node.budget.path!r} was charged less above than its slots promise"
-        for entry in node.charges:
-            if charged[entry.hash].is_short:
+        for entry, stands in zip(node.charges, node.standings, strict=True):
+            if stands.is_short:
                 yield f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
 
 
@@ -312,17 +309,7 @@ def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
             if _budgets([moment.balance(root).scope], priced=True)
         ]
         trees = [Tree.of(moment, root, [root], priced=True) for root in priced]
-        return tuple(underpaid(trees, standing(trees), moment))
-
-
-def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:
-    """Every scope, with the chain that its charges reach: itself last, the highest first."""
-    waiting: list[tuple[Tree, list[ScopeBudget]]] = [(tree, []) for tree in trees]
-    while waiting:
-        tree, above = waiting.pop()
-        chain = [*above, tree.budget]
-        yield tree, chain
-        waiting += [(child, [] if tree.kind is Kind.SLOTS else chain) for child in tree.children]
+        return tuple(underpaid(trees, moment))
 
 
 def _named(entry: Entry) -> Composable | None:
@@ -382,11 +369,11 @@ BETWEEN = "; if no odometer was chosen from answers in another top-level scope"
 NATURAL = "composing charges that were chosen along the way tightly, after the fact, is unsound (the natural filter)"
 
 
-def spending(trees: Sequence[Tree], charged: Charged, *, delta: float) -> ExposureStatement:
+def spending(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
     """The statement for a person in all of these trees.
 
     Raises:
-        UnavailableError: If there is none.
+        NoNumberError: If there is none.
     """
     nodes = [node for tree in trees for node in tree.all()]
     if not any(node.charges for node in nodes):
@@ -394,14 +381,14 @@ def spending(trees: Sequence[Tree], charged: Charged, *, delta: float) -> Exposu
     # That a partition parts people depends on the adjacency, too.
     adjacencies = {node.budget.adjacency for node in nodes if node.charges or node.parts_people}
     if len(adjacencies) > 1:
-        raise UnavailableError("the charges are priced under different adjacencies")
-    with suppress(UnavailableError):
-        pure = rounded_up(_met(trees, partial(_pure, charged=charged), operator.add, max))
+        raise NoNumberError("the charges are priced under different adjacencies")
+    with suppress(NoNumberError):
+        pure = rounded_up(_met(trees, _pure, operator.add, max))
         holds = "along every path: all charges are pure"
         return ExposureStatement(pure, "sum along the path", holds, "sum")
-    with suppress(UnavailableError):
+    with suppress(NoNumberError):
         return _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
-    return _odometers(trees, charged)
+    return _odometers(trees)
 
 
 Met = TypeVar("Met")
@@ -422,12 +409,11 @@ def _met(
     return reduce(both, map(met, trees))
 
 
-def _pure(tree: Tree, *, charged: Charged) -> Fraction:
+def _pure(tree: Tree) -> Fraction:
     """The sum of the epsilons of a scope itself."""
-    found = [charged[entry.hash].pure for entry in tree.charges]
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
-        raise UnavailableError("a charge is not pure")
+    known = [each.pure for each in tree.standings if each.pure is not None]
+    if len(known) < len(tree.charges):
+        raise NoNumberError("a charge is not pure")
     return sum(known, Fraction(0))
 
 
@@ -446,7 +432,7 @@ def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> Exp
         node not in charged[0].all() or node.budget.scope.opened > charged[0].first
         for node in scheduled
     ):
-        raise UnavailableError("a schedule was committed after an answer")
+        raise NoNumberError("a schedule was committed after an answer")
     alternatives = _met(trees, _own_schedule, _joined, _listed)
 
     def epsilon(each: Composition) -> float:
@@ -480,7 +466,7 @@ def _own_schedule(tree: Tree) -> list[Alternative]:
     texts = [entry.description.get("mechanism") for entry in tree.charges]
     committed = [tree.budget.scope.committed(position) for position in range(len(texts))]
     if None in texts or texts != committed:
-        raise UnavailableError("a charge was not on a schedule")
+        raise NoNumberError("a charge was not on a schedule")
 
     def first(rounds: int) -> Composition:
         return compose(*[each * times for each, times in tree.budget.committed(rounds)])
@@ -491,14 +477,14 @@ def _own_schedule(tree: Tree) -> list[Alternative]:
 def _joined(one: list[Alternative], other: list[Alternative]) -> list[Alternative]:
     """Every choice of one alternative from each, composed, if these are not too many."""
     if len(one) * len(other) > MOST_ALTERNATIVES:
-        raise UnavailableError("there are too many schedules")
+        raise NoNumberError("there are too many schedules")
     return [(done + more, whole + all) for done, whole in one for more, all in other]
 
 
 def _listed(one: list[Alternative], other: list[Alternative]) -> list[Alternative]:
     """The alternatives of both, if these are not too many."""
     if len(one) + len(other) > MOST_ALTERNATIVES:
-        raise UnavailableError("there are too many schedules")
+        raise NoNumberError("there are too many schedules")
     return one + other
 
 
@@ -509,7 +495,7 @@ Mileages = dict[str, Mileage]
 """The mileage that each odometer must show, by its path; and at an empty path the pure epsilons that none covers."""
 
 
-def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
+def _odometers(trees: Sequence[Tree]) -> ExposureStatement:
     own: dict[str, Mileages] = {}
     odometers: dict[str, Odometer] = {}
     for tree in trees:
@@ -520,8 +506,8 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
             odometers[path] = odometer
             if node.charges and opened > tree.first:
                 late = f"the odometer of {path!r} was fixed after the first answer"
-                raise UnavailableError(f"{late}, and {NATURAL}")
-        own |= {node.budget.path: _own_mileages(node, charged) for node in tree.all()}
+                raise NoNumberError(f"{late}, and {NATURAL}")
+        own |= {node.budget.path: _own_mileages(node) for node in tree.all()}
     both, either = partial(_merged, both=operator.add), partial(_merged, both=_largest)
     mileages = _met(trees, lambda tree: own[tree.budget.path], both, either)
     total, failure = rounded_up(mileages.pop("").epsilon or Fraction(0)), 0.0
@@ -529,7 +515,7 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
         odometer = odometers[path]
         if not mileage.failure <= Fraction(odometer.mechanism_delta):
             kept = f"the odometer of {path!r} kept {odometer.mechanism_delta!r} for deltas"
-            raise UnavailableError(f"{kept}; more was charged")
+            raise NoNumberError(f"{kept}; more was charged")
         reading = odometer.read(mileage)
         total = math.nextafter(total + reading.epsilon, math.inf)
         if reading.failure:
@@ -542,10 +528,10 @@ def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
     return ExposureStatement(total, "odometer", holds, theorem, min(failure, 1.0))
 
 
-def _own_mileages(tree: Tree, charged: Charged) -> Mileages:
+def _own_mileages(tree: Tree) -> Mileages:
     """The charges of a scope itself: under its odometer, or, if they are pure, by themselves."""
     covered, pure = Mileage(), Mileage()
-    for stands in [charged[entry.hash] for entry in tree.charges]:
+    for stands in tree.standings:
         mileage = None if tree.odometer is None else stands.mileage(tree.odometer[1])
         if mileage is not None:
             covered += mileage
@@ -553,7 +539,7 @@ def _own_mileages(tree: Tree, charged: Charged) -> Mileages:
             pure += Mileage(epsilon=stands.pure)
         else:
             uncovered = f"no odometer was fixed for the charges of {tree.budget.path!r}"
-            raise UnavailableError(f"{uncovered}, and {NATURAL}")
+            raise NoNumberError(f"{uncovered}, and {NATURAL}")
     return {"": pure} | ({} if tree.odometer is None else {tree.odometer[0]: covered})
 
 

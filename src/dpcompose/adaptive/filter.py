@@ -127,6 +127,11 @@ class Filter(Exactly, Opens, ABC):
         return (self.limits,)
 
     @property
+    def has_alternatives(self) -> bool:
+        """Whether the limits are not all there is."""
+        return self.alternatives != (self.limits,)
+
+    @property
     def caps(self) -> dict[str, Fraction]:
         """The limits as money, for a ledger: rounded down to multiples of 1e-40."""
         return {currency: below(limit) for currency, limit in self.limits.items()}
