@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
 from dpcompose.account.scope import ScopeBudget, adjacency_of, as_mapping, chain
-from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact, fullest
+from dpcompose.account.target import Costs, NumericLiteral, both_in_epsilon, exact, fullest
 from dpcompose.adaptive import Budget, known_pure, times_within
 from dpcompose.errors import (
     DomainError,
@@ -216,7 +216,7 @@ class Account(Listed):
         """The largest amounts that one charge could still have, each currency by itself, under the whole chain."""
         return dict(self.ledger.available(self.scope))
 
-    def room(self, cost: Mapping[str, Amount]) -> int:
+    def room(self, cost: Costs) -> int:
         """How many more charges of this cost fit, under the whole chain and the alternatives of each filter.
 
         At most 10^15; none if the scope or one above it is closed.
@@ -402,7 +402,7 @@ def nearest_target(budgets: Sequence[ScopeBudget]) -> ScopeBudget | None:
 
 
 def charge_in_epsilon(
-    budgets: Sequence[ScopeBudget], cost: Mapping[str, Amount], left: Mapping[str, Amount]
+    budgets: Sequence[ScopeBudget], cost: Costs, left: Costs
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(budgets)
@@ -412,7 +412,7 @@ def charge_in_epsilon(
 
 
 def refusal_in_words(
-    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Mapping[str, Amount]
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Costs
 ) -> OverdrawnError:
     """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
 
@@ -447,7 +447,7 @@ def refusal_in_words(
 
 
 def charge_in_percent(
-    ledger: Ledger, path: str, cost: Mapping[str, Amount], *, charged: bool = False
+    ledger: Ledger, path: str, cost: Costs, *, charged: bool = False
 ) -> tuple[float, float] | None:
     """A cost and what is left of a scope, in percent of a budget that has several sets of limits; None for others.
 

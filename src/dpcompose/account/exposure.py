@@ -42,6 +42,7 @@ Budgets = Counter[Curators]
 MOST_PERIODS = 10**6
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 Window = NumericLiteral | timedelta
+Length = Renewal | Fraction
 _HOLDS = (
     "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
     " person, those that are closed or were never used included"
@@ -136,7 +137,7 @@ def _without_number(reason: NoNumberError) -> ExposureStatement:
     return ExposureStatement(math.inf, "unavailable", str(reason))
 
 
-def _length(window: Window) -> Renewal | Fraction:
+def _length(window: Window) -> Length:
     """A window as a duration, or as a number of periods, exactly."""
     if isinstance(window, timedelta) or (isinstance(window, str) and not _NUMBER.fullmatch(window)):
         return Renewal.read(window, name="window")
@@ -148,13 +149,13 @@ def _length(window: Window) -> Renewal | Fraction:
     return length
 
 
-def _window_text(length: Renewal | Fraction | None) -> str:
+def _window_text(length: Length | None) -> str:
     if isinstance(length, Fraction):
         return f"{few_digits(length, up=True)} periods"
     return "" if length is None else length.text
 
 
-def _periods(tops: Sequence[Tree], length: Renewal | Fraction | None) -> dict[str, int]:
+def _periods(tops: Sequence[Tree], length: Length | None) -> dict[str, int]:
     """How many periods of each budget that renews the window touches."""
     renewals = {
         top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None
@@ -171,7 +172,7 @@ def _periods(tops: Sequence[Tree], length: Renewal | Fraction | None) -> dict[st
 
 
 def _promised(
-    trees: Sequence[Tree], length: Renewal | Fraction | None, *, delta: float
+    trees: Sequence[Tree], length: Length | None, *, delta: float
 ) -> tuple[ExposureStatement, dict[str, int]]:
     """The statement for a person in all of these trees, and how many periods of each budget that renews it counts.
 

@@ -170,10 +170,10 @@ def open_scopes(
     adjacency = check.named("adjacency", adjacency, Adjacency)
     target = _target(filter, None, None)
     stated = _stated(filter, adjacency, odometer, note=note, target=target)
-    return _open_alike(ledger, paths, adjacency, stated, renew=renew, actor=actor)
+    return _open_all(ledger, paths, adjacency, stated, renew=renew, actor=actor)
 
 
-def _open_alike(
+def _open_all(
     ledger: Ledger, paths: Iterable[str], adjacency: Adjacency, stated: dict[str, Any], **terms: Any
 ) -> int:
     """Open scopes that differ in their paths alone, outside of slots, under the adjacency of those above."""
@@ -339,7 +339,7 @@ class BudgetArguments:
             raise DomainError("kind", self.kind, "filter: others are opened one by one")
         self._nothing_ignored()
         adjacency, stated = self._adjacency(), self._stated()
-        return _open_alike(ledger, paths, adjacency, stated, renew=self.renew, actor=actor)
+        return _open_all(ledger, paths, adjacency, stated, renew=self.renew, actor=actor)
 
     def _adjacency(self) -> Adjacency:
         words = [each.value for each in Adjacency]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpcompose.adaptive import Filter
 
 NumericLiteral = int | float | str | Decimal | Fraction
+Costs = Mapping[str, Amount]
 
 
 def exact(name: str, value: NumericLiteral) -> Fraction:
@@ -79,7 +80,7 @@ def refuse_unknown(ledger: Ledger, path: str, *, cost: Mapping[str, NumericLiter
             raise UnsupportedError(what, reason, "Charge a mechanism, or a plan file")
 
 
-def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
+def balance_in_epsilon(balance: Balance, left: Costs) -> tuple[float, float] | None:
     """Both what is spent and what is left of a scope, in epsilon at the delta of its target; None if it has none."""
     target = target_of(balance.scope)
     if target is None:
@@ -99,10 +100,10 @@ _ABOUT = 1e-5
 def both_in_epsilon(
     filter: Filter | Mapping[str, Any],
     target: tuple[str, str],
-    amounts: Mapping[str, Amount],
-    left: Mapping[str, Amount],
+    amounts: Costs,
+    left: Costs,
     *,
-    before: Mapping[str, Amount] | None = None,
+    before: Costs | None = None,
 ) -> tuple[float, float] | None:
     """The epsilon of some amounts and of what is left, at the delta of a target; None if the filter has none.
 
@@ -146,5 +147,5 @@ def fullest(filter: Filter, balance: Balance) -> dict[str, Fraction]:
     return max(spent, key=lambda each: filter.used(each) or 0) if len(spent) > 1 else spent[0]
 
 
-def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:
+def _fractions(amounts: Costs) -> dict[str, Fraction]:
     return {name: amount.fraction for name, amount in amounts.items()}

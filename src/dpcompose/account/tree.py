@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 
 from dpcompose.account.account import chain_cost
 from dpcompose.account.scope import ScopeBudget
+from dpcompose.account.target import Costs
 from dpcompose.adaptive import Mileage, Odometer, known_pure
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -108,9 +109,8 @@ class Tree:
         snapshot = ledger.snapshot
         whole = [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
         above = {each for path in whole for each in paths_down_to(path)[:-1]}
-        scopes = [ledger.balance(path).scope for path in above] + [
-            each for path in whole for each in ledger.scopes(path)
-        ]
+        scopes = [ledger.balance(path).scope for path in above]
+        scopes += [each for path in whole for each in ledger.scopes(path)]
         budgets = _budgets(sorted(scopes, key=lambda scope: scope.path), priced=priced)
         charges: defaultdict[str, list[Entry]] = defaultdict(list)
         hashes: dict[str, str] = {}
@@ -122,10 +122,10 @@ class Tree:
             elif entry.kind == Entry.OPENED:
                 hashes[entry.scope] = entry.hash
         fixed = f"{root}/{FIXED}"
-        recorded_by = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
+        notes = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
         records = [
             (each.opened, _hashes(each.description[RECORD]))
-            for each in recorded_by
+            for each in notes
             if RECORD in each.description
         ]
         below: defaultdict[str, list[str]] = defaultdict(list)
@@ -223,9 +223,6 @@ def _hashes(recorded: Any) -> frozenset[str]:
     """The hashes of a record, which anybody may have written; what cannot be read records nothing."""
     found = recorded.values() if isinstance(recorded, dict) else ()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return frozenset(each for each in found if isinstance(each, str))  # pyright: ignore[reportUnknownVariableType]
-
-
-Costs = Mapping[str, Amount]
 
 
 @dataclass(frozen=True)
@@ -335,10 +332,9 @@ def _prices(
 
 def _is_short(prices: Sequence[Costs], cost: Costs) -> bool:
     """Whether every price is above what was paid; without a price, nothing is known to be."""
-    return bool(prices) and not any(
-        all(amount <= cost.get(name, Amount(0)) for name, amount in price.items())
-        for price in prices
-    )
+    none = Amount(0)
+    paid = [all(each <= cost.get(name, none) for name, each in price.items()) for price in prices]
+    return bool(prices) and not any(paid)
 
 
 def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:

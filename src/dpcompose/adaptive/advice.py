@@ -22,6 +22,7 @@ from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
+Requested = Mapping[Composable, int]
 MENU_WORK = 1e9
 """So much the search for a menu may take: advice is a matter of seconds."""
 SECONDS = 8.0
@@ -110,7 +111,7 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 def _best(
     kind: str,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     epsilon: Number,
     delta: Number,
     adjacency: Adjacency,
@@ -129,7 +130,7 @@ def _best(
 
 def _candidates(
     kind: str,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     epsilon: Number,
     delta: Number,
     adjacency: Adjacency,
@@ -158,7 +159,7 @@ def _candidates(
 def _granted(
     filter: Filter,
     delta: Fraction | None,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     adjacency: Adjacency,
 ) -> FilterAdvice:
     """How much fits within one of the filter's sets of limits: the sums are linear, and their order does not matter."""

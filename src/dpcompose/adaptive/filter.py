@@ -295,12 +295,8 @@ class Filter(Exactly, Opens, ABC):
             UnsupportedError: If no finite price is proved; the state still holds.
         """
         if not isinstance(state, Spending) or (state.filter is not self and state.filter != self):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "state",
-                state,
-                "a state of this filter",
-                "A budget keeps the filter that it was opened with",
-            )
+            remedy = "A budget keeps the filter that it was opened with"
+            raise DomainError("state", state, "a state of this filter", remedy)
         return charged(state, self._exact(mechanism, delta, state.adjacency))
 
     def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:

@@ -354,11 +354,8 @@ class MenuFilter(Filter):
         ]
         weight = self._weight(mechanism, places) if self.weights else None
         if not places and weight is None and self.budget is None:
-            raise pricing.refused(
-                mechanism,
-                "it is not on the menu, nor below a promise that is",
-                "Charge what was declared",
-            )
+            reason = "it is not on the menu, nor below a promise that is"
+            raise pricing.refused(mechanism, reason, "Charge what was declared")
         if self.states:
             most = list(self.limits.values())
             # A member counts as itself: the sets contain what a budget grants its members.

@@ -55,17 +55,11 @@ def rounds(mechanism: Composable, adjacency: Adjacency) -> tuple[tuple[Order, in
     """
     losses = gathered(mechanism._counted(), adjacency)  # pyright: ignore[reportPrivateUsage]
     if losses.promises:
-        raise UnsupportedError(
-            f"{mechanism!r} on a menu",
-            "it is known only by its Renyi curve, and has no pair",
-            "Use a Budget",
-        )
+        reason = "it is known only by its Renyi curve, and has no pair"
+        raise UnsupportedError(f"{mechanism!r} on a menu", reason, "Use a Budget")
     if sum(times for _, times in losses.pairs) > MOST_ROUNDS:
-        raise UnsupportedError(
-            f"{mechanism!r:.80} on a menu",
-            f"it has more than {MOST_ROUNDS} rounds",
-            "Put one round on the menu",
-        )
+        reason = f"it has more than {MOST_ROUNDS} rounds"
+        raise UnsupportedError(f"{mechanism!r:.80} on a menu", reason, "Put one round on the menu")
     found: list[tuple[Order, int]] = []
     for pair, times in losses.pairs:
         if pair.symmetric:

@@ -327,11 +327,9 @@ class Measured:
         low, high = (EDGES[inside[0]], EDGES[inside[-1] + 1]) if len(inside) else (-1.0, 1.0)
         edges = np.linspace(low, high, bins + 1)
         middles = (EDGES[1:-2] + EDGES[2:-1]) / 2
-        zero, one = (
-            np.histogram(middles, edges, weights=tally.counts[1:-1])[0] / tally.transcripts
-            for tally in (self.zero, mirrored)
-        )
-        return edges, zero, one
+        zero = np.histogram(middles, edges, weights=self.zero.counts[1:-1])[0]
+        one = np.histogram(middles, edges, weights=mirrored.counts[1:-1])[0]
+        return edges, zero / self.zero.transcripts, one / mirrored.transcripts
 
 
 @dataclass(frozen=True)
