@@ -293,11 +293,10 @@ def _forms(filter: Filter, times: int, delta: float) -> tuple[Composable | None,
     concentrated = None if known is None else Concentrated(known.rho, delta=known.delta)
     promised = None
     with suppress(ValueError):
-        one = (
-            BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times)
-            if promise is None
-            else BlackBox(promise.epsilon, delta=promise.delta)
-        )
+        if promise is None:
+            one = BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times)
+        else:
+            one = BlackBox(promise.epsilon, delta=promise.delta)
         promised = one * times
     mu = (filter.promised() * times).gdp()
     if mu is not None:

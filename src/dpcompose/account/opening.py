@@ -230,11 +230,9 @@ def open_partition(
     Reference: [HenzingerSafaviVadhan2024]
     """
     if adjacency is Adjacency.REPLACE:
-        raise UnsupportedError(
-            f"a partition at {path!r} under replace",
-            "a replaced record may leave one child and enter another, and both pay",
-            "State it under add-remove, or open one filter for all",
-        )
+        reason = "a replaced record may leave one child and enter another, and both pay"
+        remedy = "State it under add-remove, or open one filter for all"
+        raise UnsupportedError(f"a partition at {path!r} under replace", reason, remedy)
     stated = _stated(filter, adjacency, note=note)
     if _has_fronts(ledger, path, filter):
         stated["description"]["budget"]["fronts"] = True

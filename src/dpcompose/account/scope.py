@@ -76,14 +76,11 @@ class ScopeBudget:
             from dpcompose.adaptive import Odometer  # it needs scipy, and few scopes have one
 
             odometer = Odometer.from_description(budget["odometer"])
-        return cls(
-            scope,
-            None if budget["filter"] is None else from_description(budget["filter"]),
-            Adjacency(budget["adjacency"]),
-            odometer,
-            tuple((str(text), check.count("times", n)) for text, n in budget.get("schedule", ())),
-            target_of(scope),
-        )
+        filter = None if budget["filter"] is None else from_description(budget["filter"])
+        rows = budget.get("schedule", ())
+        schedule = tuple((str(text), check.count("times", times)) for text, times in rows)
+        adjacency = Adjacency(budget["adjacency"])
+        return cls(scope, filter, adjacency, odometer, schedule, target_of(scope))
 
     @property
     def path(self) -> str:
@@ -153,11 +150,8 @@ def described(
     target: tuple[NumericLiteral, NumericLiteral] | None = None,
 ) -> dict[str, Any]:
     """The description of a scope, plain values only."""
-    budget: dict[str, Any] = {
-        "version": VERSION,
-        "filter": None if filter is None else filter.description(),
-        "adjacency": adjacency.value,
-    }
+    stated = None if filter is None else filter.description()
+    budget: dict[str, Any] = {"version": VERSION, "filter": stated, "adjacency": adjacency.value}
     if filter is not None and (alternatives := stated_alternatives(filter)):
         budget["alternatives"] = alternatives
     if target is not None:

@@ -107,12 +107,9 @@ def _between(name: str, value: Any, most: float, domain: str) -> float | Fractio
         number = Fraction(value)
         if number.denominator < 10**DIGITS:
             return number
-    raise DomainError(
-        name,
-        f"<a fraction whose denominator has more than {DIGITS} digits>",
-        f"{domain}, whose denominator has at most {DIGITS} digits",
-        "Round it: a limit down, an amount to charge up",
-    )
+    shown = f"<a fraction whose denominator has more than {DIGITS} digits>"
+    domain = f"{domain}, whose denominator has at most {DIGITS} digits"
+    raise DomainError(name, shown, domain, "Round it: a limit down, an amount to charge up")
 
 
 # Totals of fixed budgets, and budgets for a target.

@@ -334,17 +334,16 @@ class Budget(Filter):
         """
         named, stated = ["delta", "epsilon", "parts", "reserve"], mapping(stated)
         parts = stated.get("parts")
-        own = sorted({*stated} - {"filter", "version"}, key=str)
-        if own != named or not isinstance(parts, list | tuple):
+        if sorted({*stated} - {"filter", "version"}, key=str) != named or not isinstance(
+            parts, list | tuple
+        ):
             raise DomainError("parameters", [*stated], f"those of a budget: {', '.join(named)}")
         reserve = exact(probability("reserve", read("reserve", stated["reserve"])))
-        single = len(parts) == 1  # pyright: ignore[reportUnknownArgumentType]
-        return cls.__new__(cls)._set(
-            tuple([_part(each, reserve if single else _ZERO) for each in parts]),  # pyright: ignore[reportUnknownVariableType]
-            reserve,
-            nonnegative("epsilon", read("epsilon", stated["epsilon"])),
-            probability("delta", read("delta", stated["delta"])),
-        )
+        own = reserve if len(parts) == 1 else _ZERO  # pyright: ignore[reportUnknownArgumentType]
+        theorems = tuple([_part(each, own) for each in parts])  # pyright: ignore[reportUnknownVariableType]
+        epsilon = nonnegative("epsilon", read("epsilon", stated["epsilon"]))
+        delta = probability("delta", read("delta", stated["delta"]))
+        return cls.__new__(cls)._set(theorems, reserve, epsilon, delta)
 
 
 def _part(stated: Any, reserve: Fraction) -> Theorem:

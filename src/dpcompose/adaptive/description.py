@@ -59,15 +59,10 @@ def for_target(kind: str, epsilon: Fraction, delta: Fraction, reserve: Fraction)
     """
     if kind == "advanced":
         return one_theorem(kind, epsilon, delta, delta - reserve)
-    ends = rounded_down(epsilon), rounded_down(delta)
-    only = Budget(
-        epsilon,
-        delta,
-        only=KINDS[kind].name,
-        reserve=reserve or None,
-        orders=(best_order(*ends),) if kind == "renyi" and all(ends) else None,
-    )
-    return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
+    ends, only = (rounded_down(epsilon), rounded_down(delta)), KINDS[kind].name
+    orders = (best_order(*ends),) if kind == "renyi" and all(ends) else None
+    budget = Budget(epsilon, delta, only=only, reserve=reserve or None, orders=orders)
+    return Budget.of_theorem(replace(budget.parts[0], portion=Fraction(0)))
 
 
 PureFilter, BasicFilter, ConcentratedFilter, RenyiFilter, GaussianFilter, AdvancedFilter = (

@@ -186,11 +186,9 @@ class Curators:
         """All budgets together, if they are stated under this adjacency."""
         check.member("orientation", orientation, Orientation)
         if check.member("adjacency", adjacency, Adjacency) is not self.adjacency:
-            raise UnsupportedError(
-                repr(self),
-                f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}",
-                f"Open it with adjacency=Adjacency.{adjacency.name}",
-            )
+            reason = f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}"
+            remedy = f"Open it with adjacency=Adjacency.{adjacency.name}"
+            raise UnsupportedError(repr(self), reason, remedy)
         return self.filter.promised(adjacency) * self.count
 
 
@@ -292,23 +290,17 @@ class IndividualFilter:
     def __post_init__(self) -> None:
         accepted = "a budget, such as Budget(1, 1e-6, only='zcdp')"
         check.kind("filter", self.filter, Filter, accepted)
-        theorem = self.filter.theorem
+        theorem, what = self.filter.theorem, f"individual accounting with {self.filter!r}"
         if _rate(theorem) is None and (theorem is None or theorem.kind != "pure"):
-            raise UnsupportedError(
-                f"individual accounting with {self.filter!r}",
-                "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
-                "Use Budget(..., only='zcdp') or only='renyi'",
-            )
+            reason = "proved for pure, zero-concentrated, Renyi and Gaussian prices only"
+            raise UnsupportedError(what, reason, "Use Budget(..., only='zcdp') or only='renyi'")
         if any(limit for limit in list(self.filter.limits.values())[1:]):
-            raise UnsupportedError(
-                f"individual accounting with {self.filter!r}", "a delta of its own", "Use delta=0"
-            )
+            raise UnsupportedError(what, "a delta of its own", "Use delta=0")
         if check.member("adjacency", self.adjacency, Adjacency) is Adjacency.REPLACE:
-            raise UnsupportedError(
-                f"individual accounting under {self.adjacency.value}",
-                "a replaced record is two records with different prices",
-                "State it under add-remove, with the price of each record",
-            )
+            what = f"individual accounting under {self.adjacency.value}"
+            reason = "a replaced record is two records with different prices"
+            remedy = "State it under add-remove, with the price of each record"
+            raise UnsupportedError(what, reason, remedy)
 
     @property
     def unit(self) -> float:

@@ -103,12 +103,9 @@ class MenuFilter(Filter):
         weights = _counts("weights", [self.weights], len(menu))
         states = _counts("states", self.states, len(menu))
         if bool(states) == bool(self.weights or self.budget):
-            raise DomainError(
-                "states",
-                self.states,
-                "the largest counts of each member, or () where weights or a budget is given",
-                "Give states alone, or else weights, a budget or both",
-            )
+            domain = "the largest counts of each member, or () where weights or a budget is given"
+            remedy = "Give states alone, or else weights, a budget or both"
+            raise DomainError("states", self.states, domain, remedy)
         if self.weights and not min(weights[0]) > 0:
             raise DomainError("weights", self.weights, "a positive weight for each member")
         object.__setattr__(self, "weights", weights[0] if self.weights else ())

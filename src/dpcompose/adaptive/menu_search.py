@@ -52,11 +52,9 @@ def alone(case: WorstCase, delta: float, allowance: Allowance) -> list[int]:
         for member in case.members
     ]
     if None in found:
-        raise UnsupportedError(
-            f"a menu of {len(found)} members",
-            "its members are so small beside the target that their worst case takes too long",
-            "Open a Budget of the same target, which needs no menu, or declare larger members",
-        )
+        reason = "its members are so small beside the target that their worst case takes too long"
+        remedy = "Open a Budget of the same target, which needs no menu, or declare larger members"
+        raise UnsupportedError(f"a menu of {len(found)} members", reason, remedy)
     return [each for each in found if each is not None]
 
 

@@ -49,11 +49,11 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
     check.member("adjacency", adjacency, Adjacency)
     named = None if delta is None else probability("delta", delta)
     if not isinstance(mechanism, Composable | Priced):
-        raise UnsupportedError(
-            f"the price of {brief(mechanism)}",
-            "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
-            "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3",
+        reason = (
+            "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)"
         )
+        remedy = "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3"
+        raise refused(mechanism, reason, remedy)
     return None if named is None else exact(named)
 
 
@@ -92,11 +92,9 @@ def promise(
             return typed.epsilon, typed.delta
         delta = typed.delta
     if delta is not None:
-        at = rounded_down(delta)
-        epsilon = _upper(
-            mechanism, _answer(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta
-        )
-        return epsilon, delta
+        at, stated = rounded_down(delta), typed.epsilon if typed.delta <= delta else None
+        bound = _answer(mechanism, lambda: _at(read, at, adjacency))
+        return _upper(mechanism, bound, stated=stated), delta
     found = _answer(mechanism, lambda: read.approximate(adjacency=adjacency))
     if found is None:
         raise refused(
@@ -144,7 +142,7 @@ def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     bound = _answer(
         mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE)
     )
-    return _upper(mechanism, bound, None)
+    return _upper(mechanism, bound)
 
 
 def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
@@ -154,11 +152,9 @@ def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
         return typed.mu_squared
     mu = _answer(mechanism, lambda: mechanism.costlier().gdp(adjacency=adjacency))
     if mu is None:
-        raise refused(
-            mechanism,
-            "it is not known to be Gaussian differentially private: only unsampled Gaussian noise is",
-            "Open a Budget, which prices more",
-        )
+        unknown = "it is not known to be Gaussian differentially private"
+        reason = f"{unknown}: only unsampled Gaussian noise is"
+        raise refused(mechanism, reason, "Open a Budget, which prices more")
     return Fraction(_finite(mechanism, "mu", mu)) ** 2
 
 
@@ -327,17 +323,12 @@ def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
 
 
 def _upper(
-    mechanism: object,
-    bound: object,
-    otherwise: float | None,
-    typed: TypedAmounts = _NOTHING,
-    delta: Fraction = _ZERO,
+    mechanism: object, bound: object, known: float | None = None, *, stated: Fraction | None = None
 ) -> Fraction:
-    """The upper end of a bound, or another known upper bound if that is smaller."""
+    """The upper end of a bound, or another upper bound, known or stated, if that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan
-    if otherwise is not None and isinstance(bound, Bound):
-        upper = min(upper, otherwise)
-    stated = typed.epsilon if typed.delta <= delta else None
+    if known is not None and isinstance(bound, Bound):
+        upper = min(upper, known)
     if not 0.0 <= upper < math.inf:
         if stated is not None and isinstance(bound, Bound):
             return stated

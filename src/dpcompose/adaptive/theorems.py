@@ -198,13 +198,11 @@ class Pure(Theorem):
             return epsilon
         from dpcompose.guarantee import homogeneous_epsilon  # it needs numpy
 
+        def within(size: float) -> bool:
+            return homogeneous_epsilon(delta, epsilon=size, times=1).upper <= epsilon
+
         point = epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)
-        point = walk(
-            point,
-            -4e-16 * point,
-            lambda each: homogeneous_epsilon(delta, epsilon=each, times=1).upper <= epsilon,
-        )
-        return rounded_down(Fraction(point))
+        return rounded_down(Fraction(walk(point, -4e-16 * point, within)))
 
     @classmethod
     def of_target(
@@ -358,11 +356,8 @@ class Advanced(Concentrated):
         cls, epsilon: float | Fraction, delta: float | Fraction, slack: float | Fraction
     ) -> Self:
         """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
-        most, kept, used = (
-            exact(nonnegative("epsilon", epsilon)),
-            exact(probability("delta", delta)),
-            exact(probability("slack", slack)),
-        )
+        most = exact(nonnegative("epsilon", epsilon))
+        kept, used = exact(probability("delta", delta)), exact(probability("slack", slack))
         if not 0 < used <= kept:
             raise DomainError("slack", slack, f"above 0 and at most delta = {delta!r}")
         squares = _ZERO

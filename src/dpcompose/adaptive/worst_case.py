@@ -324,11 +324,9 @@ def worst_case(
     if 2 * reach / spacing > MANY_NODES:
         reach = 2 * epsilon + 3 * max(kept)
     if not 2 * reach / spacing <= 4 * MOST_NODES:
-        raise UnsupportedError(
-            f"a menu of {len(menu)} at epsilon = {epsilon!r}",
-            "its smallest member is too small beside the target for the grid of its worst case",
-            "Take a Budget, or larger members",
-        )
+        what = f"a menu of {len(menu)} at epsilon = {epsilon!r}"
+        reason = "its smallest member is too small beside the target for the grid of its worst case"
+        raise UnsupportedError(what, reason, "Take a Budget, or larger members")
     count = math.ceil(reach / spacing)
     lattice = Lattice(epsilon, spacing, count, count)
 
