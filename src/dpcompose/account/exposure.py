@@ -129,8 +129,8 @@ def exposure(
     except NoNumberError as reason:
         spent = _without_number(reason)
     adjacency = next(iter(stated)) if len(stated) == 1 else None
-    window_text = _window_text(length)
-    return Exposure(tuple(paths), delta, promised, spent, adjacency, window_text, periods)
+    parts = tuple(paths), delta, promised, spent, adjacency
+    return Exposure(*parts, window=_window_text(length), periods=periods)
 
 
 def _without_number(reason: NoNumberError) -> ExposureStatement:

@@ -227,7 +227,7 @@ def _hashes(recorded: Any) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Standing:
-    """What a charge is known to be.
+    """The mechanisms that a charge is known to be no worse than.
 
     Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
     price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
