@@ -85,7 +85,7 @@ def open_scope(
             raise DomainError("epsilon", epsilon, "a number, the target of the filter")
         total = Fraction(0) if delta is None else exact("delta", delta)
         filter = Budget(exact("epsilon", epsilon), total, only=only)
-    elif (epsilon, delta, only) != (None, None, None):
+    elif isinstance(filter, Filter | None) and (epsilon, delta, only) != (None, None, None):
         domain = "left out where the filter itself is given"
         raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
     committed = _schedule(schedule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -173,13 +174,12 @@ def as_opened(ledger: Ledger, path: str, stated: Mapping[str, Any]) -> Mapping[s
 
     A limit is searched for, and another version may find another last digit: opening a scope again stays safe.
     """
-    try:
+    with suppress(UnknownScopeError):
         scope = ledger.balance(path).scope
-    except UnknownScopeError:
-        return stated
-    asked = [_without_limits(each) for each in (scope.description, stated["description"])]
-    same = asked[0] == asked[1] and asked[0] is not None
-    return {"caps": scope.caps, "description": scope.description} if same else stated
+        before, now = map(_without_limits, (scope.description, stated["description"]))
+        if before is not None and before == now:
+            return {"caps": scope.caps, "description": scope.description}
+    return stated
 
 
 _SEARCHED = {"epsilon", "rho", "budget", "mu", "squares"}
