@@ -323,12 +323,12 @@ def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
 
 
 def _upper(
-    mechanism: object, bound: object, known: float | None = None, *, stated: Fraction | None = None
+    mechanism: object, bound: object, other: float | None = None, *, stated: Fraction | None = None
 ) -> Fraction:
-    """The upper end of a bound, or another upper bound, known or stated, if that is smaller."""
+    """The upper end of a bound, or another upper bound, also a stated one, if that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan
-    if known is not None and isinstance(bound, Bound):
-        upper = min(upper, known)
+    if other is not None and isinstance(bound, Bound):
+        upper = min(upper, other)
     if not 0.0 <= upper < math.inf:
         if stated is not None and isinstance(bound, Bound):
             return stated
