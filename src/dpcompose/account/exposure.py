@@ -42,7 +42,7 @@ Budgets = Counter[Curators]
 MOST_PERIODS = 10**6
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 Window = NumericLiteral | timedelta
-Length = Renewal | Fraction
+Length = Renewal | Fraction | None
 _HOLDS = (
     "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
     " person, those that are closed or were never used included"
@@ -149,13 +149,13 @@ def _length(window: Window) -> Length:
     return length
 
 
-def _window_text(length: Length | None) -> str:
+def _window_text(length: Length) -> str:
     if isinstance(length, Fraction):
         return f"{few_digits(length, up=True)} periods"
     return "" if length is None else length.text
 
 
-def _periods(tops: Sequence[Tree], length: Length | None) -> dict[str, int]:
+def _periods(tops: Sequence[Tree], length: Length) -> dict[str, int]:
     """How many periods of each budget that renews the window touches."""
     renewals = {
         top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None
@@ -172,7 +172,7 @@ def _periods(tops: Sequence[Tree], length: Length | None) -> dict[str, int]:
 
 
 def _promised(
-    trees: Sequence[Tree], length: Length | None, *, delta: float
+    trees: Sequence[Tree], length: Length, *, delta: float
 ) -> tuple[ExposureStatement, dict[str, int]]:
     """The statement for a person in all of these trees, and how many periods of each budget that renews it counts.
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -358,17 +359,15 @@ def _common(
     menu: Sequence[Composable], adjacency: Adjacency, every: Sequence[Atoms]
 ) -> float | None:
     """The spacing of the lattice on which all losses lie, by the typed epsilons, if it is not too fine."""
-    numerator, denominator = 0, 1
+    common = Fraction(0)
     for member in menu:
         for part, _ in member._counted():  # pyright: ignore[reportPrivateUsage]
             typed = part.typed(adjacency=adjacency)
             if typed is None or not typed.epsilon:
                 return None
-            value = Fraction(numerator, denominator)
-            whole = math.lcm(value.denominator, typed.epsilon.denominator)
-            common = math.gcd(int(value * whole), int(typed.epsilon * whole))
-            numerator, denominator = common, whole
-    spacing = numerator / denominator
+            whole = math.lcm(common.denominator, typed.epsilon.denominator)
+            common = Fraction(math.gcd(int(common * whole), int(typed.epsilon * whole)), whole)
+    spacing = float(common)
     steps = [atoms.common[2] / spacing for atoms in every if spacing]
     if (
         not steps
@@ -387,13 +386,11 @@ Tail = tuple[Reals, Reals, float]
 @lru_cache(maxsize=64)
 def tails(text: str, adjacency: Adjacency) -> tuple[Tail, ...]:
     """Masses, losses and the mass without a loss of a pair that dominates a mechanism in each order; () if none does."""
-    try:
+    with suppress(UnsupportedError):
         found = rounds(parse(text), adjacency)
-    except UnsupportedError:
-        return ()
-    if len(found) != 1 or found[0][1] != 1:
-        return ()
-    return tuple(bounded(atoms) for atoms in found[0][0])
+        if len(found) == 1 and found[0][1] == 1:
+            return tuple(bounded(atoms) for atoms in found[0][0])
+    return ()
 
 
 def without_rarest(
