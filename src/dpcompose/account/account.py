@@ -178,9 +178,14 @@ class Account(Listed):
 
     def remembered(self, mechanism: Priced, delta: NumericLiteral | None) -> Quote | None:
         """The quote of a mechanism, if it is among the last ones."""
-        request = delta, type(delta)
-        same = (each for each in tuple(self._quotes) if each.mechanism is mechanism)
-        return next((each for each in same if (each.delta, type(each.delta)) == request), None)
+        for known in tuple(self._quotes):
+            if (
+                known.mechanism is mechanism
+                and known.delta == delta
+                and type(known.delta) is type(delta)
+            ):
+                return known
+        return None
 
     def remember(self, quote: Quote) -> Quote:
         """Keep a quote among the last ones."""
