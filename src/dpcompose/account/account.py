@@ -158,9 +158,13 @@ class Account(Listed):
         """The scope and the scopes above it that its charges reach, the highest first; each charge checks them again."""
         return chain(self.ledger, self.scope)
 
-    @cached_property
+    @property
     def adjacency(self) -> Adjacency:
         """Under which every charge is priced."""
+        return self._adjacency
+
+    @cached_property
+    def _adjacency(self) -> Adjacency:
         return adjacency_of(self.chain, Adjacency.ADD_REMOVE)
 
     def price(self, mechanism: Priced, *, delta: NumericLiteral | None = None) -> dict[str, Amount]:
