@@ -583,9 +583,9 @@ def test_a_bare_cost_with_a_delta_is_refused_inside_a_partition(ledger: Ledger) 
     open_partition(ledger, "world/wards", **ADA)
     open_scope(ledger, "world/wards/north", filter=None, **ADA)
     with pytest.raises(UnsupportedError, match="bare cost"):
-        refuse_unknown(ledger, "world/wards/north", delta="1e-9")
-    refuse_unknown(ledger, "world/wards/north", delta=0)
-    refuse_unknown(ledger, "world", delta="1e-9")
+        refuse_unknown(ledger, "world/wards/north", cost={"delta": "1e-9"})
+    refuse_unknown(ledger, "world/wards/north", cost={"delta": 0})
+    refuse_unknown(ledger, "world", cost={"delta": "1e-9"})
 
 
 def test_a_bare_cost_in_averages_is_refused_inside_a_partition(ledger: Ledger) -> None:

@@ -11,13 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dpcompose import check
-from dpcompose.account.scope import (
-    ScopeBudget,
-    adjacency_of,
-    as_mapping,
-    chain,
-)
-from dpcompose.account.target import NumericLiteral, both_in_epsilon, exact, fullest
+from dpcompose.account.scope import ScopeBudget, adjacency_of, as_mapping, chain
+from dpcompose.account.target import Costs, NumericLiteral, both_in_epsilon, exact, fullest
 from dpcompose.adaptive import Budget, known_pure, times_within
 from dpcompose.errors import (
     DomainError,
@@ -40,7 +35,6 @@ from dpcompose.ledger import (
     Kind,
     Ledger,
     Receipt,
-    Scope,
     description_text,
     paths_down_to,
 )
@@ -74,18 +68,13 @@ def chain_cost(
     """
     named = None if delta is None else exact("delta", delta)
     amounts: dict[str, Amount] = {}
-    for each in budgets:
-        if each.filter is None:
-            continue
+    for path, filter in [(each.path, each.filter) for each in budgets if each.filter is not None]:
         try:
-            asked = each.filter.price(mechanism, delta=named, adjacency=adjacency)
+            price = filter.price(mechanism, delta=named, adjacency=adjacency)
         except UnsupportedError as refusal:
-            raise UnsupportedError(
-                refusal.what,
-                f"{refusal.reason} (for the {each.filter.kind} filter of {each.path!r})",
-                refusal.remedy,
-            ) from refusal
-        for currency, amount in asked.items():
+            reason = f"{refusal.reason} (for the {filter.kind} filter of {path!r})"
+            raise UnsupportedError(refusal.what, reason, refusal.remedy) from refusal
+        for currency, amount in price.items():
             amounts[currency] = max(Amount.up(amount), amounts.get(currency, Amount(0)))
     if not isinstance(mechanism, Composable) and any(
         each.scope.kind is Kind.PARTITION for each in budgets
@@ -117,16 +106,12 @@ def as_promise(ledger: Ledger, path: str, cost: Mapping[str, str]) -> BlackBox |
     """
     if "epsilon" not in cost or not {*cost} <= {"epsilon", "delta"}:
         return None
-    found = [each for each in chain(ledger, path) if isinstance(each.filter, Budget)]
-    if not any(each.filter is not None and len(each.filter.alternatives) > 1 for each in found):
+    budgets = [each.filter for each in chain(ledger, path) if isinstance(each.filter, Budget)]
+    if all(len(each.alternatives) == 1 for each in budgets):
         return None
     if "delta" not in cost:
-        raise DomainError(
-            "cost",
-            dict(cost),
-            "delta=D beside epsilon=E, 0 if it is pure",
-            "A plan that names the mechanism costs less",
-        )
+        domain = "delta=D beside epsilon=E, 0 if it is pure"
+        raise DomainError("cost", dict(cost), domain, "A plan that names the mechanism costs less")
     epsilon, delta = (exact(name, cost[name]) for name in ("epsilon", "delta"))
     return BlackBox(epsilon, delta=delta)  # pyright: ignore[reportArgumentType]
 
@@ -208,11 +193,9 @@ class Account(Listed):
 
     def remember(self, quote: Quote) -> Quote:
         """Keep a quote among the last ones."""
-        if not isinstance(quote, Quote):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("quote", quote, "a quote of this account")
-        if isinstance(
-            quote.mechanism, Composable
-        ):  # of anything else it is not known that it never changes
+        check.kind("quote", quote, Quote, "a quote of this account")
+        # Of anything that is no mechanism it is not known that it never changes.
+        if isinstance(quote.mechanism, Composable):
             self._quotes.append(quote)
         return quote
 
@@ -238,16 +221,11 @@ class Account(Listed):
         """The last quotes: a training run charges one mechanism many times, a service a few of them."""
         return deque(maxlen=MOST_QUOTES)
 
-    @cached_property
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes of the chain."""
-        return tuple(each.scope for each in self.chain)
-
     def left(self) -> dict[str, Amount]:
         """The largest amounts that one charge could still have, each currency by itself, under the whole chain."""
         return dict(self.ledger.available(self.scope))
 
-    def room(self, cost: Mapping[str, Amount]) -> int:
+    def room(self, cost: Costs) -> int:
         """How many more charges of this cost fit, under the whole chain and the alternatives of each filter.
 
         At most 10^15; none if the scope or one above it is closed.
@@ -315,8 +293,7 @@ class Account(Listed):
     @property
     def note(self) -> Mapping[str, Any]:
         """The note with which the scope was opened; empty if there is none."""
-        found: Any = self.chain[-1].scope.description.get("note")
-        return as_mapping("note", found)
+        return as_mapping("note", self.chain[-1].scope.description.get("note"))
 
     def description_of(self, name: str) -> Mapping[str, Any] | None:
         """The description that is kept below the scope under a name; None if there is none.
@@ -325,10 +302,9 @@ class Account(Listed):
             DomainError: If the name is no text.
         """
         check.line("name", name)
-        try:
+        with suppress(UnknownScopeError):
             return self.ledger.balance(f"{self.scope}/{name}").scope.description
-        except UnknownScopeError:
-            return None
+        return None
 
     def keep(self, name: str, description: Mapping[str, Any], *, actor: str) -> None:
         """Keep a description below the scope under a name, in a scope without a budget, unless one is kept there.
@@ -344,11 +320,9 @@ class Account(Listed):
     @cached_property
     def odometer(self) -> Odometer | None:
         """The odometer of the scope, or of the closest scope above it, across slots and partitions."""
-        for path in paths_down_to(self.scope)[::-1]:
-            found = ScopeBudget.of(self.ledger.balance(path).scope)
-            if found.odometer is not None:
-                return found.odometer
-        return None
+        above = [self.ledger.balance(path).scope for path in paths_down_to(self.scope)[::-1]]
+        odometers = (ScopeBudget.of(scope).odometer for scope in above)
+        return next((each for each in odometers if each is not None), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,23 +350,19 @@ class Quote:
             return self.described
         mechanism, adjacency = self.mechanism, self.account.adjacency
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
-        found: dict[str, Any] = {
-            "version": VERSION,
-            "mechanism": text,
-            "adjacency": adjacency.value,
-        }
+        found: dict[str, Any] = {"version": VERSION, "mechanism": text}
+        found["adjacency"] = adjacency.value
         if text is None:
             found["opaque"] = repr(mechanism)[:200]
         named = None if self.delta is None else exact("delta", self.delta)
         if named is not None:
             found["delta"] = str(named)
-        pure = _or_none(lambda: known_pure(mechanism, adjacency=adjacency))
-        if pure is not None:
-            found["pure"] = str(Amount.up(pure))
-        odometer = self.account.odometer
-        if odometer is not None:
-            added = _or_none(lambda: odometer.mileage(mechanism, delta=named, adjacency=adjacency))
-            if added is not None:
+        with suppress(UnsupportedError, DomainError):
+            if (pure := known_pure(mechanism, adjacency=adjacency)) is not None:
+                found["pure"] = str(Amount.up(pure))
+        if (odometer := self.account.odometer) is not None:
+            with suppress(UnsupportedError, DomainError):
+                added = odometer.mileage(mechanism, delta=named, adjacency=adjacency)
                 found["mileage"] = added.description()
         return found
 
@@ -408,7 +378,8 @@ class Quote:
         note = as_mapping("description", description)
         recorded = description_text({**self.description, "note": note}) if note else self.recorded
         named = check.line("actor", actor), check.line("key", key)
-        return Charge(self.account.scope, self.cost, recorded, *named, self.account.scopes)
+        scopes = tuple([each.scope for each in self.account.chain])
+        return Charge(self.account.scope, self.cost, recorded, *named, scopes)
 
 
 def charge_together(charges: Sequence[tuple[Account, Charge]]) -> list[Receipt | DPComposeError]:
@@ -440,7 +411,7 @@ def nearest_target(budgets: Sequence[ScopeBudget]) -> ScopeBudget | None:
 
 
 def charge_in_epsilon(
-    budgets: Sequence[ScopeBudget], cost: Mapping[str, Amount], left: Mapping[str, Amount]
+    budgets: Sequence[ScopeBudget], cost: Costs, left: Costs
 ) -> tuple[float, float] | None:
     """Both what a charge asks and what is left, in epsilon at the delta of the nearest target, if there is one."""
     budget = nearest_target(budgets)
@@ -450,7 +421,7 @@ def charge_in_epsilon(
 
 
 def refusal_in_words(
-    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Mapping[str, Amount]
+    refusal: OverdrawnError, ledger: Ledger, path: str, *, cost: Costs
 ) -> OverdrawnError:
     """The refusal of a charge, about the scope that was named: in epsilon, where a budget on its chain has a target.
 
@@ -485,7 +456,7 @@ def refusal_in_words(
 
 
 def charge_in_percent(
-    ledger: Ledger, path: str, cost: Mapping[str, Amount], *, charged: bool = False
+    ledger: Ledger, path: str, cost: Costs, *, charged: bool = False
 ) -> tuple[float, float] | None:
     """A cost and what is left of a scope, in percent of a budget that has several sets of limits; None for others.
 
@@ -503,19 +474,9 @@ def charge_in_percent(
     if filter is None:
         return None
     price = {name: amount.fraction for name, amount in cost.items()}
-    spent = fullest(filter, balance)
-    if not charged:
-        return filter.in_percent(spent, price)
-    before = {name: max(amount - price.get(name, 0), Fraction(0)) for name, amount in spent.items()}
-    parts = (
-        filter.in_percent(before, price),
-        filter.in_percent(spent, dict.fromkeys(spent, Fraction(0))),
-    )
-    return None if parts[0] is None or parts[1] is None else (parts[0][0], parts[1][1])
-
-
-def _or_none(question: Any) -> Any:
-    try:
-        return question()
-    except (UnsupportedError, DomainError):
-        return None
+    spent = before = fullest(filter, balance)
+    if charged:
+        before = {name: max(each - price.get(name, 0), Fraction(0)) for name, each in spent.items()}
+    needed = filter.in_percent(before, price)
+    unspent = filter.in_percent(spent, dict.fromkeys(spent, Fraction(0)))
+    return None if needed is None or unspent is None else (needed[0], unspent[1])

@@ -24,10 +24,10 @@ from dpcompose.account.tree import (
     FIXED,
     RECORD,
     ExposureStatement,
+    NoNumberError,
     Tree,
     spending,
     trees_of,
-    unavailable,
     underpaid,
 )
 from dpcompose.adaptive import Curators, Filter, Total, delta_without_rounding
@@ -42,6 +42,7 @@ Budgets = Counter[Curators]
 MOST_PERIODS = 10**6
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 Window = NumericLiteral | timedelta
+Length = Renewal | Fraction | None
 _HOLDS = (
     "whatever is asked, of whichever of these databases, in any order; if these are all the scopes that hold the"
     " person, those that are closed or were never used included"
@@ -117,22 +118,26 @@ def exposure(
         for node in tree.all()
         if node.budget.filter or node.charges
     }
-    periods: dict[str, int] = {}
-    promised = (
-        _promised(trees, length, periods, delta=delta) if short is None else unavailable(short)
-    )
-    return Exposure(
-        tuple(paths),
-        delta,
-        promised,
-        spending(trees, delta=delta),
-        next(iter(stated)) if len(stated) == 1 else None,
-        window=_window_text(length),
-        periods=periods if promised.available else {},
-    )
+    try:
+        if short is not None:
+            raise NoNumberError(short)
+        promised, periods = _promised(trees, length, delta=delta)
+    except NoNumberError as reason:
+        promised, periods = _without_number(reason), {}
+    try:
+        spent = spending(trees, delta=delta)
+    except NoNumberError as reason:
+        spent = _without_number(reason)
+    adjacency = next(iter(stated)) if len(stated) == 1 else None
+    parts = tuple(paths), delta, promised, spent, adjacency
+    return Exposure(*parts, window=_window_text(length), periods=periods)
 
 
-def _length(window: Window) -> Renewal | Fraction:
+def _without_number(reason: NoNumberError) -> ExposureStatement:
+    return ExposureStatement(math.inf, "unavailable", str(reason))
+
+
+def _length(window: Window) -> Length:
     """A window as a duration, or as a number of periods, exactly."""
     if isinstance(window, timedelta) or (isinstance(window, str) and not _NUMBER.fullmatch(window)):
         return Renewal.read(window, name="window")
@@ -144,129 +149,106 @@ def _length(window: Window) -> Renewal | Fraction:
     return length
 
 
-def _window_text(length: Renewal | Fraction | None) -> str:
+def _window_text(length: Length) -> str:
     if isinstance(length, Fraction):
         return f"{few_digits(length, up=True)} periods"
     return "" if length is None else length.text
 
 
-def _renewed(
-    tops: Sequence[Tree], length: Renewal | Fraction | None, periods: dict[str, int]
-) -> str | None:
-    """Note how many periods of each budget the window touches; the sentence where that is not known."""
+def _periods(tops: Sequence[Tree], length: Length) -> dict[str, int]:
+    """How many periods of each budget that renews the window touches."""
     renewals = {
         top.budget.path: each for top in tops if (each := top.budget.scope.renewal) is not None
     }
-    if renewals and length is None:
-        path, each = next(iter(renewals.items()))
-        return f"{path!r} renews {each.words}, and its periods add up without an end: name a window"
+    if length is None:
+        for path, each in renewals.items():
+            endless = f"{path!r} renews {each.words}, and its periods add up without an end"
+            raise NoNumberError(f"{endless}: name a window")
+        return {}
     if isinstance(length, Fraction) and len(set(renewals.values())) > 1:
-        return "budgets renew after different times: name the window as a duration, such as P3Y"
-    if length is not None:
-        periods |= {path: each.touched(length) for path, each in renewals.items()}
-    return None
+        different = "budgets renew after different times"
+        raise NoNumberError(f"{different}: name the window as a duration, such as P3Y")
+    return {path: each.touched(length) for path, each in renewals.items()}
 
 
 def _promised(
-    trees: Sequence[Tree],
-    length: Renewal | Fraction | None,
-    periods: dict[str, int],
-    *,
-    delta: float,
-) -> ExposureStatement:
-    """The statement for a person in all of these trees.
+    trees: Sequence[Tree], length: Length, *, delta: float
+) -> tuple[ExposureStatement, dict[str, int]]:
+    """The statement for a person in all of these trees, and how many periods of each budget that renews it counts.
 
     Budgets compose by theorems for what is fixed in advance, so all of them must have been open before the first charge
     in any of the trees. Within one tree the numbers of the entries say so. Between two trees nothing does but an entry
     of the one, before its first charge, that holds the hashes of the other's openings: whoever wrote it, it could not
     be written before them.
+
+    Raises:
+        NoNumberError: If there is none.
     """
-    tops = _tops(trees)
-    if isinstance(tops, str):
-        return unavailable(tops)
+    tops = [(tree, tops_of(tree)) for tree in trees]
     for tree, own in tops:
-        others = [top for other, found in tops if other is not tree for top in found]
-        reason = _late(tree, own) or _unrecorded(tree, others)
-        if reason is not None:
-            return unavailable(reason)
+        _require_early(tree, own)
+        _require_recorded(
+            tree, [top for other, found in tops if other is not tree for top in found]
+        )
     found = [top for _, own in tops for top in own]
-    if (reason := _renewed(found, length, periods)) is not None:
-        return unavailable(reason)
+    periods = _periods(found, length)
     budgets: Budgets = Counter()
     for top in found:
         budgets[top.budget.curators] += periods.get(top.budget.path, 1)
     if len({each.adjacency for each in budgets}) > 1:
-        return unavailable("the budgets are stated under different adjacencies")
+        raise NoNumberError("the budgets are stated under different adjacencies")
     total = (
         _least(tuple(budgets.items()), delta) if budgets else Total(0.0, "no budget was opened", "")
     )
     if not math.isfinite(total.epsilon):
-        return unavailable(
-            f"the budgets promise nothing finite at delta = {delta!r}: name a larger one"
-        )
+        nothing = f"the budgets promise nothing finite at delta = {delta!r}"
+        raise NoNumberError(f"{nothing}: name a larger one")
     counted = [
         f"; {number} periods of {path!r}, as many as the window may touch"
         for path, number in periods.items()
     ]
     holds, theorem = "".join([_HOLDS, *counted]), f"{total.theorem} {total.reference}".strip()
-    return ExposureStatement(total.epsilon, "fixed budgets", holds, theorem)
+    return ExposureStatement(total.epsilon, "fixed budgets", holds, theorem), periods
 
 
-def _late(tree: Tree, tops: Sequence[Tree]) -> str | None:
-    """Why the budgets of a tree were not fixed before its first charge; None if they were."""
+def _require_early(tree: Tree, tops: Sequence[Tree]) -> None:
+    """Raise NoNumberError unless the budgets of a tree were fixed before its first charge."""
     charged = [node.charges[0] for node in tree.all() if node.charges]
     first = min(charged, key=lambda entry: entry.sequence, default=None)
     for top in tops:
         if first is not None and not top.budget.scope.opened < first.sequence:
             opened = f"{top.budget.path!r} was opened by entry {top.budget.scope.opened} of {tree.budget.path!r}"
-            return f"{opened}, after entry {first.sequence} had charged {first.scope!r}: {_NATURAL}"
-    return None
+            charge = f"entry {first.sequence} had charged {first.scope!r}"
+            raise NoNumberError(f"{opened}, after {charge}: {_NATURAL}")
 
 
-def _unrecorded(tree: Tree, others: Sequence[Tree]) -> str | None:
-    """Why nothing shows that the budgets of other trees were open before the first charge in this one."""
-    if not others or tree.records_before_charges(top.hash for top in others):
-        return None
-    when = "" if tree.first == math.inf else f" before its first charge, entry {tree.first}"
-    return (
-        f"no entry of {tree.budget.path!r}{when} records that {', '.join(repr(top.budget.path) for top in others)} were"
-        f" open, and {_NATURAL}: call account.fix_budgets before the first charge"
-    )
+def _require_recorded(tree: Tree, others: Sequence[Tree]) -> None:
+    """Raise NoNumberError unless it shows that budgets of other trees were open before the first charge in this one."""
+    if others and not tree.records_before_charges(top.hash for top in others):
+        when = "" if tree.first == math.inf else f" before its first charge, entry {tree.first}"
+        names = ", ".join(repr(top.budget.path) for top in others)
+        unrecorded = f"no entry of {tree.budget.path!r}{when} records that {names} were open"
+        remedy = "call account.fix_budgets before the first charge"
+        raise NoNumberError(f"{unrecorded}, and {_NATURAL}: {remedy}")
 
 
-def _tops(trees: Sequence[Tree]) -> list[tuple[Tree, list[Tree]]] | str:
-    """Each tree with its `tops_of`; or the sentence that says which part of it has no bound."""
-    tops: list[tuple[Tree, list[Tree]]] = []
-    for tree in trees:
-        found = tops_of(tree)
-        if isinstance(found, str):
-            return found
-        tops.append((tree, found))
-    return tops
-
-
-def tops_of(tree: Tree) -> list[Tree] | str:
-    """The scopes whose budgets bound everything about the person in a tree; a sentence if something has no bound.
+def tops_of(tree: Tree) -> list[Tree]:
+    """The scopes whose budgets bound everything about the person in a tree.
 
     A filter bounds its own charges and everything below it, slots included, which it was charged when they were opened.
+
+    Raises:
+        NoNumberError: If something has no bound.
     """
-    if tree.kind is Kind.FILTER and tree.budget.filter is not None:
+    is_capped, path = tree.budget.filter is not None, tree.budget.path
+    if tree.chosen if tree.kind is Kind.SLOTS else is_capped:
         return [tree]
     if tree.kind is Kind.FILTER and (tree.charges or tree.chosen):
-        return f"{tree.budget.path!r} has no cap of its own, and nothing above it has one"
-    if tree.kind is Kind.SLOTS and tree.chosen:
-        return [tree]
-    if tree.kind is Kind.PARTITION and tree.budget.filter is not None:
-        return [tree]
+        raise NoNumberError(f"{path!r} has no cap of its own, and nothing above it has one")
     if tree.kind is Kind.PARTITION and tree.chosen:
-        return f"{tree.budget.path!r} is a partition without a cap: a child opened later may hold the person"
-    found: list[Tree] = []
-    for child in tree.children:
-        below = tops_of(child)
-        if isinstance(below, str):
-            return below
-        found.extend(below)
-    return found
+        uncapped = f"{path!r} is a partition without a cap"
+        raise NoNumberError(f"{uncapped}: a child opened later may hold the person")
+    return [top for child in tree.children for top in tops_of(child)]
 
 
 @lru_cache(maxsize=1 << 10)
@@ -284,10 +266,8 @@ def _totals(budgets: Iterable[tuple[Curators, int]], delta: float) -> Iterable[T
         ((filter, adjacency), times) = next(iter(counts.items()))
         yield Curators(times, filter=filter, adjacency=adjacency).total(delta=delta)
         return
-    at = delta_without_rounding(
-        exact(delta),
-        [each for (filter, _), times in counts.items() for each in filter.omitted(times)],
-    )
+    omitted = [each for (filter, _), times in counts.items() for each in filter.omitted(times)]
+    at = delta_without_rounding(exact(delta), omitted)
     part = delta / (2 * len(counts))
     forms = [_forms(filter, times, part) for (filter, _), times in counts.items()]
     for parts in zip(*forms, strict=True):
@@ -313,11 +293,10 @@ def _forms(filter: Filter, times: int, delta: float) -> tuple[Composable | None,
     concentrated = None if known is None else Concentrated(known.rho, delta=known.delta)
     promised = None
     with suppress(ValueError):
-        one = (
-            BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times)
-            if promise is None
-            else BlackBox(promise.epsilon, delta=promise.delta)
-        )
+        if promise is None:
+            one = BlackBox(filter.epsilon_at(delta=delta / times), delta=delta / times)
+        else:
+            one = BlackBox(promise.epsilon, delta=promise.delta)
         promised = one * times
     mu = (filter.promised() * times).gdp()
     if mu is not None:
@@ -348,9 +327,11 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
     """
     check.line("actor", actor)
     with ledger.moment() as moment:
-        tops = _tops(trees_of(moment, paths))
-    if isinstance(tops, str):
-        raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", tops)
+        trees = trees_of(moment, paths)
+    try:
+        tops = [(tree, tops_of(tree)) for tree in trees]
+    except NoNumberError as reason:
+        raise UnsupportedError(f"fixing the budgets of {list(paths)!r}", str(reason)) from None
     missing: list[tuple[str, dict[str, Any]]] = []
     for tree, _ in tops if len(tops) > 1 else ():
         others = {
@@ -366,21 +347,16 @@ def fix_budgets(ledger: Ledger, *, paths: Sequence[str], actor: str) -> tuple[st
 def _record(tree: Tree, others: dict[str, str]) -> tuple[str, dict[str, Any]]:
     """The path and the description of the scope that records them."""
     root = tree.budget
+    what = f"fixing the budgets with {root.path!r}"
     if tree.first < math.inf:
         reason = (
             f"entry {tree.first} charged it, and what is opened after an answer may be chosen by it"
         )
-        raise UnsupportedError(
-            f"fixing the budgets with {root.path!r}", reason, "Open other scopes"
-        )
+        raise UnsupportedError(what, reason, "Open other scopes")
     if tree.kind is Kind.SLOTS:
         reason = "each of its children is a slot, and none may hold a record"
-        raise UnsupportedError(
-            f"fixing the budgets with {root.path!r}", reason, "Open the slots below another scope"
-        )
+        raise UnsupportedError(what, reason, "Open the slots below another scope")
     if root.adjacency is None:
         raise DomainError("paths", root.path, "scopes that were opened with account.open_scope")
     name = sha256("".join(sorted(others.values())).encode()).hexdigest()[:16]
-    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency, None, (), None) | {
-        RECORD: others
-    }
+    return f"{root.path}/{FIXED}{name}", described(None, root.adjacency) | {RECORD: others}

@@ -18,7 +18,6 @@ from dpcompose.account.scope import (
     described,
     path_in,
     require_same_adjacency,
-    stated_alternatives,
 )
 from dpcompose.account.target import NumericLiteral, exact
 from dpcompose.adaptive import (
@@ -81,19 +80,64 @@ def open_scope(
         LedgerError: See `Ledger.scope`.
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
-    require_same_adjacency(ledger, path, adjacency)
-    budget = _filter_of(filter, epsilon, delta, adjacency, only)
+    if filter is Budget:
+        if epsilon is None:
+            raise DomainError("epsilon", epsilon, "a number, the target of the filter")
+        total = Fraction(0) if delta is None else exact("delta", delta)
+        filter = Budget(exact("epsilon", epsilon), total, only=only)
+    elif isinstance(filter, Filter | None) and (epsilon, delta, only) != (None, None, None):
+        domain = "left out where the filter itself is given"
+        raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
     committed = _schedule(schedule)
-    if committed and budget is None:
+    if committed and filter is None:
         raise DomainError("schedule", schedule, "none in a scope without a filter")
-    target = _target(budget, epsilon, delta)
-    stated = _stated(budget, described(budget, adjacency, odometer, committed, note, target))
-    ledger.scope(path, renew=renew, actor=actor, key=key, **as_opened(ledger, path, stated))
+    target = _target(filter, epsilon, delta)
+    stated = _stated(filter, adjacency, odometer, committed, note, target)
+    _open(ledger, path, adjacency, stated, renew=renew, actor=actor, key=key)
     return Account(ledger, scope=path)
 
 
-def _stated(budget: Filter | None, description: Mapping[str, Any]) -> dict[str, Any]:
-    return {"caps": None if budget is None else budget.caps, "description": description}
+def _stated(
+    filter: Any,
+    adjacency: Adjacency,
+    odometer: Odometer | None = None,
+    schedule: Sequence[tuple[str, int]] = (),
+    note: Mapping[str, Any] | None = None,
+    target: tuple[NumericLiteral, NumericLiteral] | None = None,
+) -> dict[str, Any]:
+    """The caps and the description of a scope, once what its guarantee rests on is certain."""
+    check.member("adjacency", adjacency, Adjacency)
+    if filter is not None:
+        remedy = "MenuFilter.for_target(menu, epsilon, delta) makes a menu"
+        check.kind("filter", filter, Filter, _FILTER, remedy).start(adjacency=adjacency)
+    description = described(filter, adjacency, odometer, schedule, note, target)
+    return {"caps": None if filter is None else filter.caps, "description": description}
+
+
+_FILTER = "a filter itself, such as Budget(1, 1e-6), or None"
+
+
+def _target(
+    budget: Any, epsilon: NumericLiteral | None, delta: NumericLiteral | None
+) -> tuple[NumericLiteral, NumericLiteral] | None:
+    """The target that is recorded, for readings: what was typed, or that of the budget."""
+    if epsilon is not None:
+        return epsilon, 0 if delta is None else delta
+    if not isinstance(budget, Budget) or budget.epsilon is None or budget.delta is None:
+        return None
+    epsilon, delta = (
+        each if isinstance(each, float) else str(Amount.down(each))
+        for each in (budget.epsilon, budget.delta)
+    )
+    return epsilon, delta
+
+
+def _open(
+    ledger: Ledger, path: str, adjacency: Adjacency, stated: dict[str, Any], **terms: Any
+) -> Scope:
+    """Open a scope under the adjacency of those above, as it is stated, or was when it was opened."""
+    require_same_adjacency(ledger, path, adjacency)
+    return ledger.scope(path, **as_opened(ledger, path, stated), **terms)
 
 
 def open_scopes(
@@ -124,32 +168,24 @@ def open_scopes(
         LedgerError: See `Ledger.open_scopes`.
     """
     adjacency = check.named("adjacency", adjacency, Adjacency)
-    budget = _filter_of(filter, None, None, adjacency)
-    description = described(budget, adjacency, odometer, (), note, _target(budget, None, None))
-    return _open_alike(ledger, paths, adjacency, renew, actor, _stated(budget, description))
+    target = _target(filter, None, None)
+    stated = _stated(filter, adjacency, odometer, note=note, target=target)
+    return _open_all(ledger, paths, adjacency, stated, renew=renew, actor=actor)
 
 
-def _open_alike(
-    ledger: Ledger,
-    paths: Iterable[str],
-    adjacency: Adjacency,
-    renew: str | timedelta | None,
-    actor: str,
-    stated: Mapping[str, Any],
+def _open_all(
+    ledger: Ledger, paths: Iterable[str], adjacency: Adjacency, stated: dict[str, Any], **terms: Any
 ) -> int:
     """Open scopes that differ in their paths alone, outside of slots, under the adjacency of those above."""
     new = scope_paths(paths)
     for parent in {path_in(ledger, path).rpartition("/")[0] for path in new} - {"", *new}:
         require_same_adjacency(ledger, f"{parent}/new", adjacency)
         if (above := ledger.balance(parent).scope).kind is Kind.SLOTS:
-            raise DomainError(
-                "paths",
-                f"{parent}/...",
-                "scopes outside of slots",
-                f"Take slots of {above.path} one by one",
-            )
-    stated = as_opened(ledger, new[0], stated) if new else stated
-    return ledger.open_scopes(new, renew=renew, actor=actor, **stated)
+            remedy = f"Take slots of {above.path} one by one"
+            raise DomainError("paths", f"{parent}/...", "scopes outside of slots", remedy)
+    return ledger.open_scopes(
+        new, **(as_opened(ledger, new[0], stated) if new else stated), **terms
+    )
 
 
 def open_partition(
@@ -194,19 +230,14 @@ def open_partition(
     Reference: [HenzingerSafaviVadhan2024]
     """
     if adjacency is Adjacency.REPLACE:
-        raise UnsupportedError(
-            f"a partition at {path!r} under replace",
-            "a replaced record may leave one child and enter another, and both pay",
-            "State it under add-remove, or open one filter for all",
-        )
-    filter = _filter_of(filter, None, None, adjacency)
-    require_same_adjacency(ledger, path, adjacency)
-    stated = _stated(filter, described(filter, adjacency, None, (), note))
+        reason = "a replaced record may leave one child and enter another, and both pay"
+        remedy = "State it under add-remove, or open one filter for all"
+        raise UnsupportedError(f"a partition at {path!r} under replace", reason, remedy)
+    stated = _stated(filter, adjacency, note=note)
     if _has_fronts(ledger, path, filter):
         stated["description"]["budget"]["fronts"] = True
-    return ledger.scope(
-        path, kind=Kind.PARTITION, renew=renew, actor=actor, key=key, **as_opened(ledger, path, stated)
-    )  # fmt: skip
+    terms: dict[str, Any] = {"renew": renew, "actor": actor, "key": key}
+    return _open(ledger, path, adjacency, stated, kind=Kind.PARTITION, **terms)
 
 
 def _has_fronts(ledger: Ledger, path: str, filter: Filter | None) -> bool:
@@ -214,68 +245,29 @@ def _has_fronts(ledger: Ledger, path: str, filter: Filter | None) -> bool:
     with suppress(UnknownScopeError):
         return ledger.balance(path).scope.has_fronts
     above = [each.filter for each in budgets_above(ledger, path)]
-    return any(each is not None and stated_alternatives(each) for each in (*above, filter))
-
-
-def _filter_of(
-    filter: Any,
-    epsilon: NumericLiteral | None,
-    delta: NumericLiteral | None,
-    adjacency: Adjacency,
-    only: str | None = None,
-) -> Filter | None:
-    if filter is Budget:
-        if epsilon is None:
-            raise DomainError("epsilon", epsilon, "a number, the target of the filter")
-        total = Fraction(0) if delta is None else exact("delta", delta)
-        return Budget(exact("epsilon", epsilon), total, only=only)
-    if not isinstance(filter, Filter | None):
-        remedy = "MenuFilter.for_target(menu, epsilon, delta) makes a menu"
-        raise DomainError(
-            "filter", filter, "a filter itself, such as Budget(1, 1e-6), or None", remedy
-        )
-    if not (epsilon is None and delta is None and only is None):
-        domain = "left out where the filter itself is given"
-        raise DomainError("epsilon, delta and only", (epsilon, delta, only), domain)
-    if filter is not None:  # what its guarantee rests on is checked before anything is charged
-        filter.start(adjacency=adjacency)
-    return filter
-
-
-def _target(
-    budget: Filter | None, epsilon: NumericLiteral | None, delta: NumericLiteral | None
-) -> tuple[NumericLiteral, NumericLiteral] | None:
-    """The target that is recorded, for readings: what was typed, or that of the budget."""
-    if epsilon is not None:
-        return epsilon, 0 if delta is None else delta
-    if not isinstance(budget, Budget) or budget.epsilon is None or budget.delta is None:
-        return None
-    epsilon, delta = (
-        each if isinstance(each, float) else str(Amount.down(each))
-        for each in (budget.epsilon, budget.delta)
-    )
-    return epsilon, delta
+    return any(each is not None and each.has_alternatives for each in (*above, filter))
 
 
 def _schedule(schedule: Sequence[tuple[Composable, int] | Composable]) -> list[tuple[str, int]]:
+    """The mechanisms of a schedule as text, each with how often it comes."""
     found: list[tuple[str, int]] = []
     if not isinstance(schedule, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DomainError(
-            "schedule", schedule, "a list of mechanisms, or of pairs (mechanism, times)"
-        )
+        raise DomainError("schedule", schedule, _SCHEDULE)
     for item in schedule:
-        if isinstance(item, tuple) and len(item) != 2:  # pyright: ignore[reportUnnecessaryComparison]
-            raise DomainError("schedule", item, "each a mechanism, or a pair (mechanism, times)")
-        mechanism, times = item if isinstance(item, tuple) else (item, 1)
+        pair = item if isinstance(item, tuple) else (item, 1)
+        if len(pair) != 2:
+            raise DomainError("schedule", item, _SCHEDULE)
+        mechanism, times = pair
         text = serialize(mechanism)
         if text is None:
-            raise UnsupportedError(
-                f"a schedule with {mechanism!r}",
-                "it cannot be written down for a later process to read",
-                "Charge it without schedule",
-            )
+            reason = "it cannot be written down for a later process to read"
+            remedy = "Charge it without schedule"
+            raise UnsupportedError(f"a schedule with {mechanism!r}", reason, remedy)
         found.append((text, check.count("times", times, least=1)))
     return found
+
+
+_SCHEDULE = "a list of mechanisms, or of pairs (mechanism, times)"
 
 
 @dataclass(frozen=True)
@@ -316,33 +308,26 @@ class BudgetArguments:
             DomainError: A word that is none, or one that does not go with the others.
             UnsupportedError, LedgerError: See `open_scope`, `open_slots`, `open_partition`, `take_slot`.
         """
-        adjacency = self._adjacency()
-        common: dict[str, Any] = {"note": self.note, "actor": actor, "key": key}
+        common: dict[str, Any] = {"actor": actor, "key": key}
         parent = path_in(ledger, path).rpartition("/")[0]
         if parent and ledger.balance(parent).scope.kind is Kind.SLOTS:
             self._as_slot(ScopeBudget.of(ledger.balance(parent).scope))
-            take_slot(ledger, path, odometer=self._odometer(), **common)
+            take_slot(ledger, path, odometer=self._odometer(), note=self.note, **common)
             return ledger.balance(path).scope
-        common["adjacency"] = adjacency
+        adjacency = self._adjacency()
         self._nothing_ignored()
         match self.kind:
             case Kind.SLOTS:
-                chosen = self._filter()
-                if chosen is None or self.slots is None:
-                    raise DomainError(
-                        "slots", self.slots, "a number of slots, and the filter that each has"
-                    )
-                return open_slots(
-                    ledger, path, slots=self.slots, filter=chosen, delta=self.price_delta, **common
-                )
+                if (filter := self._filter()) is None or self.slots is None:
+                    domain = "a number of slots, and the filter that each has"
+                    raise DomainError("slots", self.slots, domain)
+                common |= {"note": self.note, "adjacency": adjacency, "delta": self.price_delta}
+                return open_slots(ledger, path, slots=self.slots, filter=filter, **common)
             case Kind.PARTITION:
-                return open_partition(
-                    ledger, path, filter=self._filter(), renew=self.renew, **common
-                )
+                common |= {"note": self.note, "adjacency": adjacency, "renew": self.renew}
+                return open_partition(ledger, path, filter=self._filter(), **common)
             case Kind.FILTER:
-                require_same_adjacency(ledger, path, common["adjacency"])
-                stated = as_opened(ledger, path, self._stated())
-                return ledger.scope(path, renew=self.renew, actor=actor, key=key, **stated)
+                return _open(ledger, path, adjacency, self._stated(), renew=self.renew, **common)
             case _:
                 raise DomainError("kind", self.kind, ", ".join(Kind))
 
@@ -351,8 +336,8 @@ class BudgetArguments:
         if self.kind != Kind.FILTER:
             raise DomainError("kind", self.kind, "filter: others are opened one by one")
         self._nothing_ignored()
-        adjacency = self._adjacency()
-        return _open_alike(ledger, paths, adjacency, self.renew, actor, self._stated())
+        adjacency, stated = self._adjacency(), self._stated()
+        return _open_all(ledger, paths, adjacency, stated, renew=self.renew, actor=actor)
 
     def _adjacency(self) -> Adjacency:
         words = [each.value for each in Adjacency]
@@ -362,11 +347,9 @@ class BudgetArguments:
 
     def _stated(self) -> dict[str, Any]:
         """The caps and the description of a scope of kind filter."""
-        budget, adjacency = self._filter(), Adjacency(self.adjacency)
-        target = _target(budget, self.target.get("epsilon"), self.target.get("delta"))
-        _filter_of(budget, None, None, adjacency)
-        described_as = described(budget, adjacency, self._odometer(), (), self.note, target)
-        return _stated(budget, described_as)
+        filter, odometer = self._filter(), self._odometer()
+        target = _target(filter, self.target.get("epsilon"), self.target.get("delta"))
+        return _stated(filter, self._adjacency(), odometer, note=self.note, target=target)
 
     def _as_slot(self, slots: ScopeBudget) -> None:
         """Refuse words that a slot does not take: its budget was fixed with the slots."""
@@ -397,57 +380,48 @@ class BudgetArguments:
             raise DomainError("renew", self.renew, "left out: slots are charged once and for good")
 
     def _odometer(self) -> Odometer | None:
-        return (
-            None
-            if self.odometer is None
-            else Odometer(rounded_down(exact("odometer", self.odometer)))
-        )
+        if self.odometer is None:
+            return None
+        return Odometer(rounded_down(exact("odometer", self.odometer)))
 
     def _filter(self) -> Filter | None:
         """The budget in these words; None without any, in a scope that groups others."""
-        has_name = self.filter not in (None, "budget")
-        if self.only is not None and has_name:
-            raise DomainError("only", self.only, f"left out beside the filter {self.filter}")
-        if has_name and self.filter not in list(FILTERS):
-            raise DomainError("filter", self.filter, ", ".join(FILTERS))
-        if self.filter == MenuFilter.kind:
+        name = None if self.filter == "budget" else self.filter
+        if self.only is not None and name is not None:
+            raise DomainError("only", self.only, f"left out beside the filter {name}")
+        if name is not None and name not in list(FILTERS):
+            raise DomainError("filter", name, ", ".join(FILTERS))
+        if name == MenuFilter.kind:
             return self._menu()
         if self.parameters:
-            if self.filter is None or not has_name:
-                raise DomainError(
-                    "filter", self.filter, f"the name of a filter: {', '.join(FILTERS)}"
-                )
+            if name is None:
+                names = ", ".join(FILTERS)
+                raise DomainError("filter", self.filter, f"the name of a filter: {names}")
             if self.target:
                 domain = "left out where a target epsilon is given"
                 raise DomainError("parameters", dict(self.parameters), domain)
-            typed = {name: _typed(name, text) for name, text in self.parameters.items()}
-            return from_description({"filter": self.filter, "version": 1, **typed})
+            numbers = {each: _typed(each, text) for each, text in self.parameters.items()}
+            return from_description({"filter": name, "version": 1, **numbers})
         if not self.target and self.filter is None and self.only is None:
             return None
         if "epsilon" not in self.target:
             raise DomainError("epsilon", None, "the target of the budget, or its own parameters")
-        target = {name: exact(name, text) for name, text in self.target.items()}
+        target = {each: exact(each, text) for each, text in self.target.items()}
         epsilon, delta = target["epsilon"], target.get("delta", Fraction(0))
         kept = target.get("mechanism_delta", Fraction(0))
-        if self.filter is not None and has_name:
-            return for_target(self.filter, epsilon, delta, kept)
+        if name is not None:
+            return for_target(name, epsilon, delta, kept)
         return Budget(epsilon, delta, only=self.only, reserve=kept or None)
 
     def _menu(self) -> MenuFilter:
         """A menu for a target; its members are calls, with semicolons between them."""
         stated = {**self.parameters, **self.target}
         if sorted(stated) != ["delta", "epsilon", "menu"]:
-            raise DomainError(
-                "parameters",
-                stated,
-                "menu, and the target epsilon and delta",
-                "menu='Laplace(9.0); ...'",
-            )
+            domain = "menu, and the target epsilon and delta"
+            raise DomainError("parameters", stated, domain, "menu='Laplace(9.0); ...'")
         members = [parse(text.strip()) for text in stated["menu"].split(";")]
-        target = {name: exact(name, stated[name]) for name in ("epsilon", "delta")}
-        return MenuFilter.for_target(
-            members, target["epsilon"], target["delta"], adjacency=Adjacency(self.adjacency)
-        )
+        target = [exact(name, stated[name]) for name in ("epsilon", "delta")]
+        return MenuFilter.for_target(members, *target, adjacency=Adjacency(self.adjacency))
 
 
 def _typed(name: str, text: str) -> str:
@@ -488,24 +462,15 @@ def open_slots(
         DomainError, LedgerError: See `open_scope`.
     """
     curators = Curators(check.count("slots", slots, least=1), filter=filter, adjacency=adjacency)
-    if stated_alternatives(filter):
-        raise UnsupportedError(
-            f"slots with a {filter.kind} filter",
-            "their caps are one set of amounts",
-            "Open each as a scope of its own",
-        )
+    if filter.has_alternatives:
+        what, remedy = f"slots with a {filter.kind} filter", "Open each as a scope of its own"
+        raise UnsupportedError(what, "their caps are one set of amounts", remedy)
     require_same_adjacency(ledger, path, adjacency)
-    above = budgets_above(ledger, path)
-    return ledger.scope(
-        path,
-        kind=Kind.SLOTS,
-        caps=filter.caps,
-        slots=slots,
-        cost=chain_cost(above, curators, delta=delta, adjacency=adjacency),
-        description=described(filter, adjacency, None, (), note) | {"mechanism": repr(curators)},
-        actor=actor,
-        key=key,
-    )
+    cost = chain_cost(budgets_above(ledger, path), curators, delta=delta, adjacency=adjacency)
+    stated = _stated(filter, adjacency, note=note)
+    stated["description"]["mechanism"] = repr(curators)
+    terms: dict[str, Any] = {"slots": slots, "cost": cost, "actor": actor, "key": key}
+    return ledger.scope(path, kind=Kind.SLOTS, **stated, **terms)
 
 
 def take_slot(
@@ -517,6 +482,6 @@ def take_slot(
     above = ScopeBudget.of(ledger.balance(parent).scope) if parent else None
     if above is None or above.scope.kind is not Kind.SLOTS or above.adjacency is None:
         raise DomainError("path", path, "a name in a scope of slots, such as world/slots/ada")
-    description = described(above.filter, above.adjacency, odometer, (), note)
+    description = described(above.filter, above.adjacency, odometer, note=note)
     ledger.scope(path, kind=Kind.FILTER, description=description, actor=actor, key=key)
     return Account(ledger, scope=path)

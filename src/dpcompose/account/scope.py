@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -76,17 +77,11 @@ class ScopeBudget:
             from dpcompose.adaptive import Odometer  # it needs scipy, and few scopes have one
 
             odometer = Odometer.from_description(budget["odometer"])
-        return cls(
-            scope,
-            None if budget["filter"] is None else from_description(budget["filter"]),
-            Adjacency(budget["adjacency"]),
-            odometer,
-            tuple(
-                (str(text), check.count("times", times))
-                for text, times in budget.get("schedule", ())
-            ),
-            target_of(scope),
-        )
+        filter = None if budget["filter"] is None else from_description(budget["filter"])
+        rows = budget.get("schedule", ())
+        schedule = tuple((str(text), check.count("times", times)) for text, times in rows)
+        adjacency = Adjacency(budget["adjacency"])
+        return cls(scope, filter, adjacency, odometer, schedule, target_of(scope))
 
     @property
     def path(self) -> str:
@@ -143,38 +138,30 @@ def as_mapping(name: str, value: Any) -> dict[str, Any]:
 
 def stated_alternatives(filter: Filter) -> list[dict[str, str]]:
     """The alternatives of a filter as a ledger keeps them, rounded down; empty if its limits are all there is."""
-    sets = filter.alternatives
-    if sets == (filter.limits,):
-        return []
+    sets = filter.alternatives if filter.has_alternatives else ()
     return [{name: str(Amount.down(caps[name])) for name in sorted(caps)} for caps in sets]
 
 
 def described(
     filter: Filter | None,
     adjacency: Adjacency,
-    odometer: Odometer | None,
-    schedule: Schedule,
-    note: Mapping[str, Any] | None,
+    odometer: Odometer | None = None,
+    schedule: Schedule = (),
+    note: Mapping[str, Any] | None = None,
     target: tuple[NumericLiteral, NumericLiteral] | None = None,
 ) -> dict[str, Any]:
     """The description of a scope, plain values only."""
-    budget: dict[str, Any] = {
-        "version": VERSION,
-        "filter": None if filter is None else filter.description(),
-        "adjacency": adjacency.value,
-    }
+    stated = None if filter is None else filter.description()
+    budget: dict[str, Any] = {"version": VERSION, "filter": stated, "adjacency": adjacency.value}
     if filter is not None and (alternatives := stated_alternatives(filter)):
         budget["alternatives"] = alternatives
     if target is not None:
-        epsilon, delta = target
-        budget["target"] = {
-            "epsilon": str(exact_text("epsilon", epsilon)), "delta": str(exact_text("delta", delta))
-        }  # fmt: skip
+        named = zip(("epsilon", "delta"), target, strict=True)
+        budget["target"] = {name: str(exact_text(name, value)) for name, value in named}
     if odometer is not None:
         from dpcompose.adaptive import Odometer
 
-        if not isinstance(odometer, Odometer):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError("odometer", odometer, "an Odometer, or None")
+        check.kind("odometer", odometer, Odometer, "an Odometer, or None")
         budget["odometer"] = odometer.description()
     if schedule:
         budget["schedule"] = [[text, times] for text, times in schedule]
@@ -187,13 +174,12 @@ def as_opened(ledger: Ledger, path: str, stated: Mapping[str, Any]) -> Mapping[s
 
     A limit is searched for, and another version may find another last digit: opening a scope again stays safe.
     """
-    try:
+    with suppress(UnknownScopeError):
         scope = ledger.balance(path).scope
-    except UnknownScopeError:
-        return stated
-    asked = [_without_limits(each) for each in (scope.description, stated["description"])]
-    same = asked[0] == asked[1] and asked[0] is not None
-    return {"caps": scope.caps, "description": scope.description} if same else stated
+        before, now = map(_without_limits, (scope.description, stated["description"]))
+        if before is not None and before == now:
+            return {"caps": scope.caps, "description": scope.description}
+    return stated
 
 
 _SEARCHED = {"epsilon", "rho", "budget", "mu", "squares"}
@@ -228,18 +214,13 @@ def chain(ledger: Ledger, path: str) -> list[ScopeBudget]:
 
 def adjacency_of(budgets: Sequence[ScopeBudget], default: Adjacency) -> Adjacency:
     """The adjacency that all budgets of a chain share, and its partitions: that these part people depends on it."""
-    stated = {
-        each.adjacency
-        for each in budgets
-        if each.adjacency is not None
-        and (each.filter is not None or each.scope.kind is Kind.PARTITION)
-    }
+    counted = [
+        each for each in budgets if each.filter is not None or each.scope.kind is Kind.PARTITION
+    ]
+    stated = {each.adjacency for each in counted if each.adjacency is not None}
     if len(stated) > 1:
-        raise DomainError(
-            "adjacency",
-            sorted(str(each) for each in stated),
-            "the same along the whole chain of scopes",
-        )
+        different = sorted(str(each) for each in stated)
+        raise DomainError("adjacency", different, "the same along the whole chain of scopes")
     return next(iter(stated), default)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpcompose.adaptive import Filter
 
 NumericLiteral = int | float | str | Decimal | Fraction
+Costs = Mapping[str, Amount]
 
 
 def exact(name: str, value: NumericLiteral) -> Fraction:
@@ -58,20 +59,13 @@ _AVERAGES = ("delta", "rho", "mu squared", "renyi:")
 """How the names of currencies begin that are averages over answers."""
 
 
-def refuse_unknown(
-    ledger: Ledger,
-    path: str,
-    *,
-    delta: NumericLiteral = 0,
-    cost: Mapping[str, NumericLiteral] | None = None,
-) -> None:
+def refuse_unknown(ledger: Ledger, path: str, *, cost: Mapping[str, NumericLiteral]) -> None:
     """Refuse a bare cost in averages inside a partition: that it was a one-shot mechanism is not known.
 
     Args:
         ledger: Where.
         path: The scope that is charged.
-        delta: The amount of delta.
-        cost: The amounts by currency, if there are others.
+        cost: The amounts by currency.
 
     Raises:
         UnsupportedError: If it has a delta, a rho or a divergence, and a scope on the way to it is a partition.
@@ -79,17 +73,14 @@ def refuse_unknown(
     above = [ledger.balance(each).scope for each in paths_down_to(path)]
     if not any(scope.kind is Kind.PARTITION for scope in above):
         return
-    for name, amount in {"delta": delta, **(cost or {})}.items():
+    for name, amount in sorted(cost.items()):
         if name.startswith(_AVERAGES) and exact(name, amount) > 0:
+            what = f"a bare cost with a {name} at {path!r}"
             reason = f"it does not say what runs, and in a partition a {name} holds for one-shot mechanisms alone"
-            raise UnsupportedError(
-                f"a bare cost with a {name} at {path!r}",
-                reason,
-                "Charge a mechanism, or a plan file",
-            )
+            raise UnsupportedError(what, reason, "Charge a mechanism, or a plan file")
 
 
-def balance_in_epsilon(balance: Balance, left: Mapping[str, Amount]) -> tuple[float, float] | None:
+def balance_in_epsilon(balance: Balance, left: Costs) -> tuple[float, float] | None:
     """Both what is spent and what is left of a scope, in epsilon at the delta of its target; None if it has none."""
     target = target_of(balance.scope)
     if target is None:
@@ -109,10 +100,10 @@ _ABOUT = 1e-5
 def both_in_epsilon(
     filter: Filter | Mapping[str, Any],
     target: tuple[str, str],
-    amounts: Mapping[str, Amount],
-    left: Mapping[str, Amount],
+    amounts: Costs,
+    left: Costs,
     *,
-    before: Mapping[str, Amount] | None = None,
+    before: Costs | None = None,
 ) -> tuple[float, float] | None:
     """The epsilon of some amounts and of what is left, at the delta of a target; None if the filter has none.
 
@@ -156,5 +147,5 @@ def fullest(filter: Filter, balance: Balance) -> dict[str, Fraction]:
     return max(spent, key=lambda each: filter.used(each) or 0) if len(spent) > 1 else spent[0]
 
 
-def _fractions(amounts: Mapping[str, Amount]) -> dict[str, Fraction]:
+def _fractions(amounts: Costs) -> dict[str, Fraction]:
     return {name: amount.fraction for name, amount in amounts.items()}

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial, reduce
+from itertools import product
 from typing import Any, Self, TypeVar
 
 from dpcompose.account.account import chain_cost
 from dpcompose.account.scope import ScopeBudget
+from dpcompose.account.target import Costs
 from dpcompose.adaptive import Mileage, Odometer, known_pure
 from dpcompose.composition import Composable, Composition, compose
 from dpcompose.errors import DomainError, DPComposeError, UnsupportedError
@@ -58,9 +60,8 @@ class ExposureStatement(Card):
         return math.isfinite(self.epsilon)
 
 
-def unavailable(why: str) -> ExposureStatement:
-    """A statement without a number, and its reason."""
-    return ExposureStatement(math.inf, "unavailable", why)
+class NoNumberError(Exception):
+    """Why there is no number about a person, in one sentence."""
 
 
 RECORD = "open elsewhere"
@@ -75,7 +76,7 @@ class Tree:
     """A scope, and what below it is about the person.
 
     Args:
-        budget: The scope.
+        chain: The scopes that its charges reach, the highest first; itself the last.
         charges: The entries of its own charges, oldest first.
         children: The scopes below it that are about the person.
         chosen: Whether a path names this scope or one above it: then everything below it is about the person.
@@ -84,7 +85,7 @@ class Tree:
         records: For the top-level scope, the entries below it that record hashes of openings elsewhere, with these.
     """
 
-    budget: ScopeBudget
+    chain: tuple[ScopeBudget, ...]
     charges: tuple[Entry, ...]
     children: tuple[Tree, ...]
     chosen: bool
@@ -108,9 +109,8 @@ class Tree:
         snapshot = ledger.snapshot
         whole = [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
         above = {each for path in whole for each in paths_down_to(path)[:-1]}
-        scopes = [ledger.balance(path).scope for path in above] + [
-            each for path in whole for each in ledger.scopes(path)
-        ]
+        scopes = [ledger.balance(path).scope for path in above]
+        scopes += [each for path in whole for each in ledger.scopes(path)]
         budgets = _budgets(sorted(scopes, key=lambda scope: scope.path), priced=priced)
         charges: defaultdict[str, list[Entry]] = defaultdict(list)
         hashes: dict[str, str] = {}
@@ -122,34 +122,37 @@ class Tree:
             elif entry.kind == Entry.OPENED:
                 hashes[entry.scope] = entry.hash
         fixed = f"{root}/{FIXED}"
-        recorded_by = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
+        notes = [node.scope for node in snapshot.nodes_between(fixed, f"{fixed[:-1]}.")]
         records = [
             (each.opened, _hashes(each.description[RECORD]))
-            for each in recorded_by
+            for each in notes
             if RECORD in each.description
         ]
         below: defaultdict[str, list[str]] = defaultdict(list)
         for path in budgets:
             below[path.rpartition("/")[0]].append(path)
 
-        def built(path: str, above: tuple[str, Odometer, int] | None) -> Self:
-            own = budgets[path].odometer
-            nearest = (path, own, budgets[path].scope.opened) if own is not None else above
-            children = tuple(built(child, nearest) for child in below[path])
+        def built(
+            path: str, over: tuple[ScopeBudget, ...], above: tuple[str, Odometer, int] | None
+        ) -> Self:
+            scope, own = budgets[path].scope, budgets[path].odometer
+            chain = (*over, budgets[path])
+            reached = () if scope.kind is Kind.SLOTS else chain
+            nearest = (path, own, scope.opened) if own is not None else above
+            children = tuple(built(child, reached, nearest) for child in below[path])
             chosen = any(path == each or path.startswith(f"{each}/") for each in paths)
             recorded = tuple(records) if path == root else ()
             own_hash, own_charges = hashes.get(path, ""), tuple(charges[path])
             return cls(
-                budgets[path],
-                own_charges,
-                children,
-                chosen,
-                nearest,
-                hash=own_hash,
-                records=recorded,
+                chain, own_charges, children, chosen, nearest, hash=own_hash, records=recorded
             )
 
-        return built(root, None)
+        return built(root, (), None)
+
+    @property
+    def budget(self) -> ScopeBudget:
+        """The scope."""
+        return self.chain[-1]
 
     @property
     def kind(self) -> Kind:
@@ -173,6 +176,16 @@ class Tree:
         return any(
             number < self.first and recorded >= set(hashes) for number, recorded in self.records
         )
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The standing of each of its charges; those of the same mechanism and cost share one."""
+        known: dict[tuple[object, Amounts], Standing] = {}
+        requests = [(entry.description.get("mechanism"), entry.cost) for entry in self.charges]
+        for entry, request in zip(self.charges, requests, strict=True):
+            if request not in known:
+                known[request] = Standing(_named(entry), entry.cost, self.chain)
+        return [known[request] for request in requests]
 
     def all(self) -> Iterator[Tree]:
         """This scope and all below it."""
@@ -212,80 +225,72 @@ def _hashes(recorded: Any) -> frozenset[str]:
     return frozenset(each for each in found if isinstance(each, str))  # pyright: ignore[reportUnknownVariableType]
 
 
-Costs = Mapping[str, Amount]
-Judgement = TypeVar("Judgement")
-
-
 @dataclass(frozen=True)
 class Standing:
-    """The mechanisms that a charge stands for.
+    """The mechanisms that a charge is known to be no worse than.
+
+    Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
+    price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
 
     Args:
-        mechanisms: It is no worse than each of them; none if nothing is known.
-        adjacency: Under which it was priced.
+        named: The mechanism that its entry names, if it can be read.
+        cost: What was paid.
+        chain: The scopes that were charged, the highest first.
     """
 
-    mechanisms: Sequence[Priced]
-    adjacency: Adjacency
+    named: Composable | None
+    cost: Amounts
+    chain: Sequence[ScopeBudget]
+
+    @cached_property
+    def _prices(self) -> list[dict[str, Amount]]:
+        return [] if self.named is None else _prices(self.named, self.cost, self.chain)
 
     @property
+    def is_short(self) -> bool:
+        """Whether it paid less than the mechanism that it names costs."""
+        return _is_short(self._prices, self.cost)
+
+    @cached_property
+    def mechanisms(self) -> Sequence[Priced]:
+        """It is no worse than each of them; none if nothing is known."""
+        cost = dict(self.cost)
+        if self.named is not None and (self.is_short or cost in self._prices):
+            return [self.named]
+        paid = {name: rounded_up(amount.fraction) for name, amount in cost.items()}
+        kinds = [each.filter.kind for each in self.chain if each.filter is not None]
+        taken = [_taken_for(kind, paid, _adjacency(self.chain)) for kind in kinds]
+        return [each for each in taken if each is not None]
+
+    @cached_property
     def pure(self) -> Fraction | None:
         """The smallest pure epsilon that is known."""
         found: list[Fraction] = []
         for mechanism in self.mechanisms:
             with suppress(UnsupportedError):
-                known = known_pure(mechanism, adjacency=self.adjacency)
+                known = known_pure(mechanism, adjacency=_adjacency(self.chain))
                 found += [] if known is None else [known]
         return Amount.up(min(found)).fraction if found else None
 
-    def mileage(self, odometer: Odometer, *, deltas: Sequence[float | None]) -> Mileage | None:
-        """The mileage it adds to an odometer, cut at the first of these deltas where that is known."""
-        for mechanism in self.mechanisms:
-            for delta in deltas:
-                with suppress(UnsupportedError, DomainError):
-                    return odometer.mileage(mechanism, delta=delta, adjacency=self.adjacency)
+    def mileage(self, odometer: Odometer) -> Mileage | None:
+        """The mileage it adds to an odometer, cut at the delta that was paid where no other is known."""
+        paid = [rounded_down(self.cost["delta"].fraction)] if "delta" in self.cost else []
+        for mechanism, delta in product(self.mechanisms, [None, *paid]):
+            with suppress(UnsupportedError, DomainError):
+                return odometer.mileage(mechanism, delta=delta, adjacency=_adjacency(self.chain))
         return None
-
-
-def standing(trees: Sequence[Tree]) -> dict[str, Standing]:
-    """The standing of every charge in these trees, by the hash of its entry.
-
-    Anybody who charges writes the description of his charge: a number in it is not read, and a mechanism only where its
-    price is what was paid. A charge of more, or without a mechanism, is one of what the filters take that amount for.
-    """
-    return {
-        entry.hash: stands
-        for node, chain in _nodes(trees)
-        for entry, stands in _judged(node, lambda entry, chain=chain: _stands_for(entry, chain))
-    }
-
-
-def _judged(node: Tree, judge: Callable[[Entry], Judgement]) -> Iterator[tuple[Entry, Judgement]]:
-    """Each charge of a scope with what is said of it, once for all of the same mechanism and cost."""
-    known: dict[tuple[object, Amounts], Judgement] = {}
-    for entry in node.charges:
-        request = entry.description.get("mechanism"), entry.cost
-        if request not in known:
-            known[request] = judge(entry)
-        yield entry, known[request]
 
 
 def underpaid(trees: Sequence[Tree], moment: Moment) -> Iterator[str]:
     """The charges that paid less than their mechanism costs, in words: no budget above one promises anything."""
-    for node, chain in _nodes(trees):
-        if node.kind is Kind.SLOTS and len(chain) > 1:
+    for node in [node for tree in trees for node in tree.all()]:
+        if node.kind is Kind.SLOTS and len(node.chain) > 1:
             paid = moment.balance(node.budget.path).spent
-            if _is_short(list(_prices(node.budget.curators, paid, chain[:-1])), paid):
+            if _is_short(_prices(node.budget.curators, paid, node.chain[:-1]), paid):
                 yield f"opening {node.budget.path!r} was charged less above than its slots promise"
-        for entry, short in _judged(node, lambda entry, chain=chain: _pays_less(entry, chain)):
-            if short:
+        for entry, stands in zip(node.charges, node.standings, strict=True):
+            if stands.is_short:
                 yield f"charge {entry.sequence} of {entry.scope!r} paid less than the mechanism it names costs"
-
-
-def _pays_less(entry: Entry, chain: Sequence[ScopeBudget]) -> bool:
-    """Whether a charge paid less than the mechanism that it names."""
-    mechanism, cost = _named(entry), entry.cost
-    return mechanism is not None and _is_short(list(_prices(mechanism, cost, chain)), cost)
 
 
 def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
@@ -300,62 +305,36 @@ def underpaid_charges(ledger: Ledger) -> tuple[str, ...]:
             for root in moment.snapshot.roots()
             if _budgets([moment.balance(root).scope], priced=True)
         ]
-        return tuple(
-            underpaid([Tree.of(moment, root, [root], priced=True) for root in priced], moment)
-        )
-
-
-def _nodes(trees: Sequence[Tree]) -> Iterator[tuple[Tree, list[ScopeBudget]]]:
-    """Every scope, with the chain that its charges reach: itself last, the highest first."""
-    waiting: list[tuple[Tree, list[ScopeBudget]]] = [(tree, []) for tree in trees]
-    while waiting:
-        tree, above = waiting.pop()
-        chain = [*above, tree.budget]
-        yield tree, chain
-        waiting += [(child, [] if tree.kind is Kind.SLOTS else chain) for child in tree.children]
-
-
-def _stands_for(entry: Entry, chain: Sequence[ScopeBudget]) -> Standing:
-    mechanism, cost = _named(entry), entry.cost
-    prices = [] if mechanism is None else list(_prices(mechanism, cost, chain))
-    if mechanism is not None and (
-        _is_short(prices, cost) or any(price == dict(cost) for price in prices)
-    ):
-        return Standing([mechanism], _adjacency(chain))
-    adjacency, paid = _adjacency(chain), {name: amount.fraction for name, amount in cost.items()}
-    kinds = [each.filter.kind for each in chain if each.filter is not None]
-    taken = [each for kind in kinds for each in _taken_for(kind, paid, adjacency)]
-    return Standing(taken, adjacency)
+        trees = [Tree.of(moment, root, [root], priced=True) for root in priced]
+        return tuple(underpaid(trees, moment))
 
 
 def _named(entry: Entry) -> Composable | None:
     """The mechanism that an entry names, if it can be read."""
     text = entry.description.get("mechanism")
-    try:
+    with suppress(DPComposeError):
         return None if text is None else parse(text)
-    except DPComposeError:
-        return None
+    return None
 
 
 def _prices(
     mechanism: Priced, cost: Costs, chain: Sequence[ScopeBudget]
-) -> Iterator[dict[str, Amount]]:
+) -> list[dict[str, Amount]]:
     """Its prices under the filters of a chain, if there are any: with no delta named, and at the one that was paid."""
+    prices: list[dict[str, Amount]] = []
     if all(each.filter is None for each in chain):
-        return
+        return prices
     for delta in (None, cost["delta"].fraction) if "delta" in cost else (None,):
-        try:
-            yield chain_cost(chain, mechanism, delta=delta, adjacency=_adjacency(chain))
-        except DPComposeError:
-            continue
+        with suppress(DPComposeError):
+            prices.append(chain_cost(chain, mechanism, delta=delta, adjacency=_adjacency(chain)))
+    return prices
 
 
 def _is_short(prices: Sequence[Costs], cost: Costs) -> bool:
     """Whether every price is above what was paid; without a price, nothing is known to be."""
-    return bool(prices) and not any(
-        all(amount <= cost.get(name, Amount(0)) for name, amount in price.items())
-        for price in prices
-    )
+    none = Amount(0)
+    paid = [all(each <= cost.get(name, none) for name, each in price.items()) for price in prices]
+    return bool(prices) and not any(paid)
 
 
 def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
@@ -366,91 +345,78 @@ def _adjacency(chain: Sequence[ScopeBudget]) -> Adjacency:
     )
 
 
-def _taken_for(kind: str, cost: Mapping[str, Fraction], adjacency: Adjacency) -> Iterator[Priced]:
+def _taken_for(kind: str, paid: Mapping[str, float], adjacency: Adjacency) -> Priced | None:
     """The mechanism that an amount stands for under a kind of filter; the other kinds have none."""
-    amounts = {name: rounded_up(amount) for name, amount in cost.items()}
     match kind:
         case "pure" | "basic":
-            lost = amounts["delta"] if kind == "basic" else 0.0
-            yield BlackBox(amounts["epsilon"], delta=lost, holds_under=adjacency)
+            lost = paid["delta"] if kind == "basic" else 0.0
+            return BlackBox(paid["epsilon"], delta=lost, holds_under=adjacency)
         case "concentrated":
-            yield Concentrated(amounts["rho"], delta=amounts["delta"], holds_under=adjacency)
+            return Concentrated(paid["rho"], delta=paid["delta"], holds_under=adjacency)
         case "gaussian":
-            mu = math.nextafter(math.sqrt(amounts["mu squared"]), math.inf)
-            yield GaussianDP(mu, holds_under=adjacency)
+            mu = math.nextafter(math.sqrt(paid["mu squared"]), math.inf)
+            return GaussianDP(mu, holds_under=adjacency)
         case _:
-            pass
+            return None
 
 
-Charged = Mapping[str, Standing]
 MOST_ALTERNATIVES = 64
 BETWEEN = "; if no odometer was chosen from answers in another top-level scope"
 NATURAL = "composing charges that were chosen along the way tightly, after the fact, is unsound (the natural filter)"
 
 
 def spending(trees: Sequence[Tree], *, delta: float) -> ExposureStatement:
-    """The statement for a person in all of these trees."""
+    """The statement for a person in all of these trees.
+
+    Raises:
+        NoNumberError: If there is none.
+    """
     nodes = [node for tree in trees for node in tree.all()]
     if not any(node.charges for node in nodes):
         return ExposureStatement(0.0, "sum along the path", "nothing was charged")
     # That a partition parts people depends on the adjacency, too.
     adjacencies = {node.budget.adjacency for node in nodes if node.charges or node.parts_people}
     if len(adjacencies) > 1:
-        return unavailable("the charges are priced under different adjacencies")
-    charged = standing(trees)
-    pure = _met(trees, lambda tree: _pure(tree, charged), operator.add, max)
-    if pure is not None:
-        return ExposureStatement(
-            rounded_up(pure), "sum along the path", "along every path: all charges are pure", "sum"
-        )
-    committed = _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
-    if committed is not None:
-        return committed
-    return _odometers(trees, charged)
+        raise NoNumberError("the charges are priced under different adjacencies")
+    with suppress(NoNumberError):
+        pure = rounded_up(_met(trees, _pure, operator.add, max))
+        holds = "along every path: all charges are pure"
+        return ExposureStatement(pure, "sum along the path", holds, "sum")
+    with suppress(NoNumberError):
+        return _committed(trees, delta, next(iter(adjacencies)) or Adjacency.ADD_REMOVE)
+    return _odometers(trees)
 
 
 Met = TypeVar("Met")
-Merge = Callable[[Met, Met], Met | None]
-
-
-def _merged(values: Iterable[Met | None], merge: Merge[Met]) -> Met | None:
-    """All of these merged, one after the other; None if one of them, or a merger, is None."""
-    found, *others = values
-    for each in others:
-        found = None if found is None or each is None else merge(found, each)
-    return found
+Merge = Callable[[Met, Met], Met]
 
 
 def _met(
-    trees: Sequence[Tree], own: Callable[[Tree], Met | None], both: Merge[Met], either: Merge[Met]
-) -> Met | None:
+    trees: Sequence[Tree], own: Callable[[Tree], Met], both: Merge[Met], either: Merge[Met]
+) -> Met:
     """All that a person met in these trees: of a scope its own and all below it, of a partition what either child has."""
 
-    def met(tree: Tree) -> Met | None:
+    def met(tree: Tree) -> Met:
         below = [met(child) for child in tree.children]
         if tree.parts_people and below:
-            return _merged(below, either)
-        return _merged([own(tree), *below], both)
+            return reduce(either, below)
+        return reduce(both, below, own(tree))
 
-    return _merged(map(met, trees), both)
-
-
-# Pure charges
+    return reduce(both, map(met, trees))
 
 
-def _pure(tree: Tree, charged: Charged) -> Fraction | None:
-    """The sum of the epsilons of a scope itself; None if a charge is not pure."""
-    found = [charged[entry.hash].pure for entry in tree.charges]
-    known = [each for each in found if each is not None]
-    return sum(known, Fraction(0)) if len(known) == len(found) else None
+def _pure(tree: Tree) -> Fraction:
+    """The sum of the epsilons of a scope itself."""
+    known = [each.pure for each in tree.standings if each.pure is not None]
+    if len(known) < len(tree.charges):
+        raise NoNumberError("a charge is not pure")
+    return sum(known, Fraction(0))
 
 
 # Committed schedules
 
 
-def _committed(
-    trees: Sequence[Tree], delta: float, adjacency: Adjacency
-) -> ExposureStatement | None:
+def _committed(trees: Sequence[Tree], delta: float, adjacency: Adjacency) -> ExposureStatement:
     """The composition of what was charged, if all of it stood on schedules committed before the first answer.
 
     Before the first one about the person in any of the scopes: a schedule that is committed after an answer elsewhere
@@ -458,13 +424,12 @@ def _committed(
     """
     charged = [tree for tree in trees if tree.first < math.inf]
     scheduled = [node for tree in trees for node in tree.all() if node.budget.schedule]
-    if len(charged) > 1 or any(node not in charged[0].all() for node in scheduled):
-        return None
-    if any(node.budget.scope.opened > charged[0].first for node in scheduled):
-        return None
+    if len(charged) > 1 or any(
+        node not in charged[0].all() or node.budget.scope.opened > charged[0].first
+        for node in scheduled
+    ):
+        raise NoNumberError("a schedule was committed after an answer")
     alternatives = _met(trees, _own_schedule, _joined, _listed)
-    if alternatives is None:
-        return None
 
     def epsilon(each: Composition) -> float:
         # Nobody recorded that the same world held the record in every round.
@@ -490,115 +455,96 @@ Alternative = tuple[Composition, Composition]
 """The charges so far, and the whole schedules."""
 
 
-def _own_schedule(tree: Tree) -> list[Alternative] | None:
-    """The composition of a scope itself; None if a charge was not on a schedule."""
+def _own_schedule(tree: Tree) -> list[Alternative]:
+    """The composition of a scope itself."""
     if not tree.charges and not tree.budget.schedule:
         return [(compose(), compose())]
     texts = [entry.description.get("mechanism") for entry in tree.charges]
-    if any(
-        text is None or text != tree.budget.scope.committed(position)
-        for position, text in enumerate(texts)
-    ):
-        return None
-    done = compose(*[mechanism * times for mechanism, times in tree.budget.committed(len(texts))])
-    whole = compose(
-        *[mechanism * times for mechanism, times in tree.budget.committed(tree.budget.rounds)]
-    )
-    return [(done, whole)]
+    committed = [tree.budget.scope.committed(position) for position in range(len(texts))]
+    if None in texts or texts != committed:
+        raise NoNumberError("a charge was not on a schedule")
+
+    def first(rounds: int) -> Composition:
+        return compose(*[each * times for each, times in tree.budget.committed(rounds)])
+
+    return [(first(len(texts)), first(tree.budget.rounds))]
 
 
-def _joined(one: list[Alternative], other: list[Alternative]) -> list[Alternative] | None:
-    """Every choice of one alternative from each, composed; None if there are too many."""
+def _joined(one: list[Alternative], other: list[Alternative]) -> list[Alternative]:
+    """Every choice of one alternative from each, composed, if these are not too many."""
     if len(one) * len(other) > MOST_ALTERNATIVES:
-        return None
+        raise NoNumberError("there are too many schedules")
     return [(done + more, whole + all) for done, whole in one for more, all in other]
 
 
-def _listed(one: list[Alternative], other: list[Alternative]) -> list[Alternative] | None:
-    """The alternatives of both; None if there are too many."""
-    return None if len(one) + len(other) > MOST_ALTERNATIVES else one + other
+def _listed(one: list[Alternative], other: list[Alternative]) -> list[Alternative]:
+    """The alternatives of both, if these are not too many."""
+    if len(one) + len(other) > MOST_ALTERNATIVES:
+        raise NoNumberError("there are too many schedules")
+    return one + other
 
 
 # Odometers
 
 
-@dataclass(frozen=True)
-class _Covered:
-    """The mileage that each odometer must show, and the pure epsilons that none covers."""
-
-    mileage: dict[str, tuple[Odometer, Mileage]]
-    uncovered: Fraction = Fraction(0)
+Mileages = dict[str, Mileage]
+"""The mileage that each odometer must show, by its path; and at an empty path the pure epsilons that none covers."""
 
 
-def _odometers(trees: Sequence[Tree], charged: Charged) -> ExposureStatement:
-    own: dict[str, _Covered] = {}
+def _odometers(trees: Sequence[Tree]) -> ExposureStatement:
+    own: dict[str, Mileages] = {}
+    odometers: dict[str, Odometer] = {}
     for tree in trees:
         for node in tree.all():
-            if node.charges and node.odometer is not None and node.odometer[2] > tree.first:
-                return unavailable(
-                    f"the odometer of {node.odometer[0]!r} was fixed after the first answer, and {NATURAL}"
-                )
-        for node in tree.all():
-            cover = _own_cover(node, charged)
-            if cover is None:
-                return unavailable(
-                    f"no odometer was fixed for the charges of {node.budget.path!r}, and {NATURAL}"
-                )
-            own[node.budget.path] = cover
-    either = partial(_covered, mileage=_largest, uncovered=max)
-    found = _met(trees, lambda tree: own[tree.budget.path], _covered, either)
-    assert found is not None, "every scope is covered"
-    total, failure = rounded_up(found.uncovered), 0.0
-    for path, (odometer, mileage) in found.mileage.items():
+            if node.odometer is None:
+                continue
+            path, odometer, opened = node.odometer
+            odometers[path] = odometer
+            if node.charges and opened > tree.first:
+                late = f"the odometer of {path!r} was fixed after the first answer"
+                raise NoNumberError(f"{late}, and {NATURAL}")
+        own |= {node.budget.path: _own_mileages(node) for node in tree.all()}
+    both, either = partial(_merged, both=operator.add), partial(_merged, both=_largest)
+    mileages = _met(trees, lambda tree: own[tree.budget.path], both, either)
+    total, failure = rounded_up(mileages.pop("").epsilon or Fraction(0)), 0.0
+    for path, mileage in mileages.items():
+        odometer = odometers[path]
         if not mileage.failure <= Fraction(odometer.mechanism_delta):
-            return unavailable(
-                f"the odometer of {path!r} kept {odometer.mechanism_delta!r} for deltas; more was charged"
-            )
+            kept = f"the odometer of {path!r} kept {odometer.mechanism_delta!r} for deltas"
+            raise NoNumberError(f"{kept}; more was charged")
         reading = odometer.read(mileage)
         total = math.nextafter(total + reading.epsilon, math.inf)
-        failure = (
-            math.nextafter(failure + reading.failure, math.inf) if reading.failure else failure
-        )
-    return ExposureStatement(
-        total,
-        "odometer",
+        if reading.failure:
+            failure = math.nextafter(failure + reading.failure, math.inf)
+    holds = (
         "a bound on the realized loss at all times at once, but with the stated probability, fixed at each odometer's"
-        f" opening; not an (epsilon, delta) guarantee{BETWEEN if len(found.mileage) > 1 < len(trees) else ''}",
-        "; ".join(sorted({odometer.boundary.kind for odometer, _ in found.mileage.values()})),
-        min(failure, 1.0),
+        f" opening; not an (epsilon, delta) guarantee{BETWEEN if len(mileages) > 1 < len(trees) else ''}"
     )
+    theorem = "; ".join(sorted({odometers[path].boundary.kind for path in mileages}))
+    return ExposureStatement(total, "odometer", holds, theorem, min(failure, 1.0))
 
 
-def _own_cover(tree: Tree, charged: Charged) -> _Covered | None:
-    """The charges of a scope itself: under its odometer, or, if they are pure, by themselves; None if it has neither."""
-    total, rest = Mileage(), Fraction(0)
-    for entry in tree.charges:
-        paid = [rounded_down(entry.cost["delta"].fraction)] if "delta" in entry.cost else []
-        stands, deltas = charged[entry.hash], [None, *paid]
-        mileage = None if tree.odometer is None else stands.mileage(tree.odometer[1], deltas=deltas)
+def _own_mileages(tree: Tree) -> Mileages:
+    """The charges of a scope itself: under its odometer, or, if they are pure, by themselves."""
+    covered, pure = Mileage(), Mileage()
+    for stands in tree.standings:
+        mileage = None if tree.odometer is None else stands.mileage(tree.odometer[1])
         if mileage is not None:
-            total += mileage
-        elif (pure := stands.pure) is not None:
-            rest += pure
+            covered += mileage
+        elif stands.pure is not None:
+            pure += Mileage(epsilon=stands.pure)
         else:
-            return None
-    return _Covered(
-        {} if tree.odometer is None else {tree.odometer[0]: (tree.odometer[1], total)}, rest
-    )
+            uncovered = f"no odometer was fixed for the charges of {tree.budget.path!r}"
+            raise NoNumberError(f"{uncovered}, and {NATURAL}")
+    return {"": pure} | ({} if tree.odometer is None else {tree.odometer[0]: covered})
 
 
-def _covered(
-    one: _Covered,
-    other: _Covered,
-    *,
-    mileage: Callable[[Mileage, Mileage], Mileage] = operator.add,
-    uncovered: Callable[[Fraction, Fraction], Fraction] = operator.add,
-) -> _Covered:
-    """The cover of both, by how mileages and epsilons that are not covered are merged."""
-    found = dict(one.mileage)
-    for path, (odometer, more) in other.mileage.items():
-        found[path] = odometer, mileage(found[path][1], more) if path in found else more
-    return _Covered(found, uncovered(one.uncovered, other.uncovered))
+def _merged(
+    one: Mileages, other: Mileages, *, both: Callable[[Mileage, Mileage], Mileage]
+) -> Mileages:
+    return {
+        path: both(one.get(path, Mileage()), other.get(path, Mileage())) for path in one | other
+    }
 
 
 def _largest(one: Mileage, other: Mileage) -> Mileage:

@@ -8,7 +8,6 @@ from .individual import (
     IndividualFilter as IndividualFilter,
     IndividualRound as IndividualRound,
     Records as Records,
-    Round as Round,
 )
 from .menu_filter import MenuFilter as MenuFilter
 from .odometer import (
@@ -21,7 +20,7 @@ from .odometer import (
 )
 
 if True:
-    from .amount import Number as Number, delta_without_rounding as delta_without_rounding
+    from .amount import Number as Number
     from .description import (
         FILTERS as FILTERS,
         AdvancedFilter as AdvancedFilter,
@@ -34,4 +33,7 @@ if True:
         for_target as for_target,
     )
     from .filter import times_within as times_within
-    from .pricing import known_pure as known_pure
+    from .pricing import (
+        delta_without_rounding as delta_without_rounding,
+        known_pure as known_pure,
+    )

@@ -22,6 +22,7 @@ from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, exact
 
 Work = Sequence[tuple[Composable, int]]
+Requested = Mapping[Composable, int]
 MENU_WORK = 1e9
 """So much the search for a menu may take: advice is a matter of seconds."""
 SECONDS = 8.0
@@ -110,7 +111,7 @@ def _order(advice: FilterAdvice) -> Fraction | float:
 
 def _best(
     kind: str,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     epsilon: Number,
     delta: Number,
     adjacency: Adjacency,
@@ -129,7 +130,7 @@ def _best(
 
 def _candidates(
     kind: str,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     epsilon: Number,
     delta: Number,
     adjacency: Adjacency,
@@ -149,37 +150,29 @@ def _candidates(
         curves += times if promise is None else 0
         declared += 0 if promise is None else exact(promise.delta) * times
     left = whole - declared
-    for part in (0, 1, 5) if left > 0 else ():
-        kept = whole if kind == "basic" else declared + left * part / 10
-        charged = (kept - declared) / curves if curves else None
-        yield partial(Budget, epsilon, whole, only=kind, reserve=kept), charged
-        if kind == "basic":
-            return
+    for tenths in () if left <= 0 else (10,) if kind == "basic" else (0, 1, 5):
+        charged = left * tenths / 10
+        budget = partial(Budget, epsilon, whole, only=kind, reserve=declared + charged)
+        yield budget, charged / curves if curves else None
 
 
 def _granted(
     filter: Filter,
     delta: Fraction | None,
-    requested: Mapping[Composable, int],
+    requested: Requested,
     adjacency: Adjacency,
 ) -> FilterAdvice:
     """How much fits within one of the filter's sets of limits: the sums are linear, and their order does not matter."""
     state = filter.start(adjacency=adjacency)
     prices = [filter.step(state, mechanism, delta=delta)[1].price for mechanism in requested]
-    times = list(requested.values())
+    priced = [(price, times) for price, times in zip(prices, requested.values(), strict=True)]
     whole = {
-        each: sum(price[each] * count for price, count in zip(prices, times, strict=True))
+        each: sum((price[each] * times for price, times in priced), Fraction(0))
         for each in filter.limits
     }
     alone = [_fits(filter, price) for price in prices]
     counts = tuple(None if each is None else math.floor(each) for each in alone)
-    return FilterAdvice(
-        filter.kind,
-        filter,
-        delta,
-        _fits(filter, {each: Fraction(amount) for each, amount in whole.items()}),
-        counts,
-    )
+    return FilterAdvice(filter.kind, filter, delta, _fits(filter, whole), counts)
 
 
 def _fits(filter: Filter, price: Mapping[str, Fraction]) -> Fraction | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ from dpcompose.errors import DomainError
 from dpcompose.guarantee import ApproximateDP
 from dpcompose.numerics import largest as largest_between
 from dpcompose.pictured import Card
-from dpcompose.values import double_below, exact, rounded_down
+from dpcompose.values import exact, rounded_down
 
 GRID = 10**40
 LARGEST = 1e15
@@ -75,12 +76,10 @@ def written(value: float | Fraction) -> str:
 
 def read(name: str, text: Any) -> float | Fraction:
     """The number that `written` wrote."""
-    if not (isinstance(text, str) and len(text) <= LONGEST):
-        raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'")
-    try:
-        return Fraction(text) if "/" in text else float(text)
-    except (ValueError, ZeroDivisionError):
-        raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'") from None
+    with suppress(ValueError, ZeroDivisionError):
+        if isinstance(text, str) and len(text) <= LONGEST:
+            return Fraction(text) if "/" in text else float(text)
+    raise DomainError(name, text, "a number as text, such as '0.5' or '1/2'")
 
 
 def mapping(description: Any) -> Mapping[str, Any]:
@@ -90,10 +89,8 @@ def mapping(description: Any) -> Mapping[str, Any]:
 
 def exact_amounts(name: str, amounts: Any) -> dict[str, Fraction]:
     """Amounts by currency, exact, once it is certain that each is a number >= 0."""
-    return {
-        currency: exact(_between(name, amount, 1e37, "amounts >= 0 by currency"))
-        for currency, amount in mapping(amounts).items()
-    }
+    domain, given = "amounts >= 0 by currency", mapping(amounts)
+    return {each: exact(_between(name, amount, 1e37, domain)) for each, amount in given.items()}
 
 
 def _between(name: str, value: Any, most: float, domain: str) -> float | Fraction:
@@ -110,12 +107,9 @@ def _between(name: str, value: Any, most: float, domain: str) -> float | Fractio
         number = Fraction(value)
         if number.denominator < 10**DIGITS:
             return number
-    raise DomainError(
-        name,
-        f"<a fraction whose denominator has more than {DIGITS} digits>",
-        f"{domain}, whose denominator has at most {DIGITS} digits",
-        "Round it: a limit down, an amount to charge up",
-    )
+    shown = f"<a fraction whose denominator has more than {DIGITS} digits>"
+    domain = f"{domain}, whose denominator has at most {DIGITS} digits"
+    raise DomainError(name, shown, domain, "Round it: a limit down, an amount to charge up")
 
 
 # Totals of fixed budgets, and budgets for a target.
@@ -155,29 +149,6 @@ def target(epsilon: Number, delta: Number) -> tuple[float, float]:
             "epsilon and delta", (epsilon, delta), "epsilon above 0, and delta in (0, 1)"
         )
     return rounded_down(most), rounded_down(at)
-
-
-def delta_without_rounding(
-    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
-) -> float:
-    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
-
-    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
-    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
-    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
-
-    Args:
-        delta: The exact delta of the question.
-        omitted: Exact deltas, each with the float above it and how often it is omitted.
-    """
-    for exactly, rounded, times in omitted:
-        if exactly < min(delta, 1):
-            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
-            factor = share - (share * share / 2 if times > 1 else 0)
-            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
-        elif exactly == delta and times == 1:
-            delta = Fraction(rounded)
-    return double_below(delta)
 
 
 def optimal(promise: ApproximateDP, times: int, *, delta: float) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 from dpcompose import check
@@ -15,7 +15,6 @@ from dpcompose.adaptive.amount import (
     LARGEST,
     Amounts,
     Number,
-    delta_without_rounding,
     mapping,
     nonnegative,
     probability,
@@ -241,7 +240,7 @@ class Budget(Filter):
             return own
         if isinstance(own, ConcentratedDP):
             omitted = [(self.reserve, own.delta, 1)] if self.reserve else []
-            at = delta_without_rounding(self.reserve + self.parts[0].portion, omitted)
+            at = pricing.delta_without_rounding(self.reserve + self.parts[0].portion, omitted)
             largest = self.parts[0].epsilon(at)
         else:
             largest = max(each.epsilon(rounded_down(each.portion)) for each in self.parts)
@@ -261,14 +260,15 @@ class Budget(Filter):
         self, amounts: Amounts, delta: float, *, left: bool, spent: Amounts
     ) -> float | None:
         """Each theorem at its share of delta: the most that one of them leaves, or the least that one counts."""
-        if self.theorem is not None:
-            own, lost = amounts.get(self.theorem.currency), amounts.get("delta", _ZERO)
-            if own is None or own == 0:
-                return None if own is None else 0.0
-            reserve = lost if self.theorem.charges_delta else _ZERO
-            return self.theorem.epsilon_of(own, delta, reserve=reserve)
+        # Alone a theorem has all of delta, and counts the deltas that were charged.
+        alone = self.theorem is not None
+        reserve = amounts.get("delta", _ZERO) if alone and self.parts[0].charges_delta else _ZERO
         known = [
-            each.epsilon_of(amounts[each.currency], rounded_down(each.portion))
+            each.epsilon_of(
+                amounts[each.currency],
+                delta if alone else rounded_down(each.portion),
+                reserve=reserve,
+            )
             if amounts[each.currency]
             else 0.0
             for each in self.parts
@@ -287,18 +287,12 @@ class Budget(Filter):
         """
         if self.theorem is not None:
             return self.theorem.price(mechanism, delta, adjacency)
-        whole = pricing.remainder(mechanism, delta=delta, adjacency=adjacency)
+        remainder = partial(pricing.remainder, mechanism, delta=delta, adjacency=adjacency)
+        whole = remainder()
         prices = [self._amounts(whole, mechanism)]
         if whole.is_divergence_alone and self.reserve and self._times(prices[0]) < FEW:
-            prices += [
-                self._amounts(
-                    pricing.remainder(
-                        mechanism, delta=delta, adjacency=adjacency, cut=self.reserve / part
-                    ),
-                    mechanism,
-                )
-                for part in CUTS
-            ]
+            cut = [remainder(cut=self.reserve / part) for part in CUTS]
+            prices += [self._amounts(each, mechanism) for each in cut]
         return max(prices, key=self._times)
 
     def _times(self, price: Sequence[Fraction]) -> int:
@@ -312,9 +306,9 @@ class Budget(Filter):
         if not any(price is not None for price in prices):
             reason = "it is neither pure nor has a rho, a Renyi divergence or an (epsilon, delta)"
             raise pricing.refused(mechanism, reason, "Name the delta to be charged: delta=...")
+        priced = zip(prices, [each.cap for each in self.parts], strict=True)
         amounts = [
-            cap + 1 if price is None else min(price, max(cap + 1, MOST_PRICE))
-            for price, cap in zip(prices, (each.cap for each in self.parts), strict=True)
+            cap + 1 if one is None else min(one, max(cap + 1, MOST_PRICE)) for one, cap in priced
         ]
         return (*amounts, remainder.amounts.delta)
 
@@ -322,14 +316,14 @@ class Budget(Filter):
         if self.epsilon is None or self.delta is None:
             part = self.parts[0]
             return {"filter": part.kind, "version": VERSION, **part.stated()}
-        return {
-            "filter": "budget",
-            "version": VERSION,
-            "epsilon": written(exact(self.epsilon)),
-            "delta": written(exact(self.delta)),
-            "reserve": written(self.reserve),
-            "parts": [each.described() for each in self.parts],
+        target = {
+            "epsilon": exact(self.epsilon),
+            "delta": exact(self.delta),
+            "reserve": self.reserve,
         }
+        numbers = {name: written(value) for name, value in target.items()}
+        parts = [each.described() for each in self.parts]
+        return {"filter": "budget", "version": VERSION, **numbers, "parts": parts}
 
     @classmethod
     def described(cls, stated: Mapping[str, Any]) -> Self:
@@ -338,18 +332,18 @@ class Budget(Filter):
         Raises:
             DomainError: If a key is unknown or missing, or a value is outside its domain.
         """
-        named = ["delta", "epsilon", "parts", "reserve"]
+        named, stated = ["delta", "epsilon", "parts", "reserve"], mapping(stated)
         parts = stated.get("parts")
-        if sorted(stated, key=str) != named or not isinstance(parts, list | tuple):
+        if sorted({*stated} - {"filter", "version"}, key=str) != named or not isinstance(
+            parts, list | tuple
+        ):
             raise DomainError("parameters", [*stated], f"those of a budget: {', '.join(named)}")
         reserve = exact(probability("reserve", read("reserve", stated["reserve"])))
-        single = len(parts) == 1  # pyright: ignore[reportUnknownArgumentType]
-        return cls.__new__(cls)._set(
-            tuple([_part(each, reserve if single else _ZERO) for each in parts]),  # pyright: ignore[reportUnknownVariableType]
-            reserve,
-            nonnegative("epsilon", read("epsilon", stated["epsilon"])),
-            probability("delta", read("delta", stated["delta"])),
-        )
+        own = reserve if len(parts) == 1 else _ZERO  # pyright: ignore[reportUnknownArgumentType]
+        theorems = tuple([_part(each, own) for each in parts])  # pyright: ignore[reportUnknownVariableType]
+        epsilon = nonnegative("epsilon", read("epsilon", stated["epsilon"]))
+        delta = probability("delta", read("delta", stated["delta"]))
+        return cls.__new__(cls)._set(theorems, reserve, epsilon, delta)
 
 
 def _part(stated: Any, reserve: Fraction) -> Theorem:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 from dpcompose.adaptive import pricing
 from dpcompose.adaptive.amount import (
     LARGEST,
     Number,
-    delta_without_rounding,
     mapping,
     probability,
     read,
@@ -60,15 +59,10 @@ def for_target(kind: str, epsilon: Fraction, delta: Fraction, reserve: Fraction)
     """
     if kind == "advanced":
         return one_theorem(kind, epsilon, delta, delta - reserve)
-    ends = rounded_down(epsilon), rounded_down(delta)
-    only = Budget(
-        epsilon,
-        delta,
-        only=KINDS[kind].name,
-        reserve=reserve or None,
-        orders=(best_order(*ends),) if kind == "renyi" and all(ends) else None,
-    )
-    return Budget.of_theorem(replace(only.parts[0], portion=Fraction(0)))
+    ends, only = (rounded_down(epsilon), rounded_down(delta)), KINDS[kind].name
+    orders = (best_order(*ends),) if kind == "renyi" and all(ends) else None
+    budget = Budget(epsilon, delta, only=only, reserve=reserve or None, orders=orders)
+    return Budget.of_theorem(replace(budget.parts[0], portion=Fraction(0)))
 
 
 PureFilter, BasicFilter, ConcentratedFilter, RenyiFilter, GaussianFilter, AdvancedFilter = (
@@ -136,7 +130,7 @@ class UnionFilter(Filter):
         """
         # The exact share: as a float it may fall below the delta of the very filter whose share it is.
         epsilons = [
-            each.parts[0].epsilon(delta_without_rounding(exact(portion), each.omitted(1)))
+            each.parts[0].epsilon(pricing.delta_without_rounding(exact(portion), each.omitted(1)))
             for each, portion in zip(self.filters, self.shares, strict=True)
         ]
         if not max(epsilons) <= LARGEST:
@@ -152,17 +146,18 @@ class UnionFilter(Filter):
         self, mechanism: Priced, delta: Fraction | None, adjacency: Adjacency
     ) -> tuple[Fraction, ...]:
         """The prices under all filters; where one has none, or more than it ever grants, its cap and one."""
-        amounts: list[Fraction] = []
-        priced = False
-        for each in self.filters:
-            question = partial(each.price, mechanism, delta=delta, adjacency=adjacency)
-            prices = pricing.unless_refused(question)
-            priced = priced or prices is not None
-            for name, cap in each.limits.items():
-                amounts.append(cap + 1 if prices is None else min(prices[name], cap + 1))
-        if not priced:
-            self.filters[-1].price(mechanism, delta=delta, adjacency=adjacency)  # it says why
-        return tuple(amounts)
+
+        def priced(filter: Budget) -> dict[str, Fraction]:
+            return filter.price(mechanism, delta=delta, adjacency=adjacency)
+
+        prices = [pricing.unless_refused(partial(priced, each)) for each in self.filters]
+        if not any(prices):
+            priced(self.filters[-1])  # it says why
+        return tuple(
+            cap + 1 if price is None else min(price[name], cap + 1)
+            for each, price in zip(self.filters, prices, strict=True)
+            for name, cap in each.limits.items()
+        )
 
     def description(self) -> dict[str, Any]:
         parts = [each.description() for each in self.filters]
@@ -187,6 +182,11 @@ _UNSOUND = (
     " with epsilon 0.611490968801848951918, if no, a (0, 0.05) mechanism. Each branch composes to (1.5, 0.05) exactly,"
     " and the interaction has delta(1.5) = 0.0634470710684997560374, against 0.05"
 )
+"""Why nobody may stop when the exact composition so far would exceed the budget [TranKoskelaRaisaHonkela2026].
+
+The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
+them is itself informative. Theorems for parameters fixed in advance do not become filters.
+"""
 
 
 def _menu(stated: Mapping[str, Any]) -> Filter:
@@ -220,7 +220,10 @@ def from_description(description: Mapping[str, Any]) -> Filter:
     description = mapping(description)
     kind = description.get("filter")
     if kind == "natural":
-        _refuse_natural()
+        remedy = (
+            "Open a Budget, or fixed sub-budgets (Curators), which compose by the tightest theorem"
+        )
+        raise UnsupportedError("the natural filter", _UNSOUND, remedy)
     if not isinstance(kind, str) or kind not in FILTERS:
         raise DomainError("filter", kind, f"one of {', '.join(FILTERS)}")
     version = description.get("version")
@@ -240,18 +243,3 @@ def from_description(description: Mapping[str, Any]) -> Filter:
 
 def _double(value: float | Fraction) -> float | Fraction:
     return Fraction(value) if math.isfinite(value) else value
-
-
-def _refuse_natural() -> NoReturn:
-    """Refuse to stop when the exact composition so far would exceed the budget.
-
-    The continuations' privacy profiles cross: each branch keeps below the budget at one epsilon, and the choice between
-    them is itself informative. Theorems for parameters fixed in advance do not become filters.
-
-    Reference: [TranKoskelaRaisaHonkela2026]
-    """
-    raise UnsupportedError(
-        "the natural filter",
-        _UNSOUND,
-        "Open a Budget, or fixed sub-budgets (Curators), which compose by the tightest theorem",
-    )

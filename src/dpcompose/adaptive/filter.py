@@ -19,7 +19,6 @@ from dpcompose.adaptive.amount import (
     Total,
     above,
     below,
-    delta_without_rounding,
     exact_amounts,
     optimal,
 )
@@ -128,6 +127,11 @@ class Filter(Exactly, Opens, ABC):
         return (self.limits,)
 
     @property
+    def has_alternatives(self) -> bool:
+        """Whether the limits are not all there is."""
+        return self.alternatives != (self.limits,)
+
+    @property
     def caps(self) -> dict[str, Fraction]:
         """The limits as money, for a ledger: rounded down to multiples of 1e-40."""
         return {currency: below(limit) for currency, limit in self.limits.items()}
@@ -158,7 +162,7 @@ class Filter(Exactly, Opens, ABC):
             DomainError: If a number is outside its domain.
         """
         count, named = check.times(times), exact(check.probability("delta", delta))
-        at = delta_without_rounding(named, self.omitted(count))
+        at = pricing.delta_without_rounding(named, self.omitted(count))
         if self.theorem is not None:
             return Total(self.theorem.total(count, at), *self.theorem.sums)
         return Total(optimal(cast("ApproximateDP", self.guarantee()), count, delta=at), *OPTIMAL)
@@ -291,12 +295,8 @@ class Filter(Exactly, Opens, ABC):
             UnsupportedError: If no finite price is proved; the state still holds.
         """
         if not isinstance(state, Spending) or (state.filter is not self and state.filter != self):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DomainError(
-                "state",
-                state,
-                "a state of this filter",
-                "A budget keeps the filter that it was opened with",
-            )
+            remedy = "A budget keeps the filter that it was opened with"
+            raise DomainError("state", state, "a state of this filter", remedy)
         return charged(state, self._exact(mechanism, delta, state.adjacency))
 
     def _exact(self, mechanism: Any, delta: Any, adjacency: Any) -> dict[str, Fraction]:

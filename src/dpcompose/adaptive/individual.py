@@ -39,7 +39,7 @@ from dpcompose.values import (
 # Fixed sub-budgets of curators who do not talk to each other, and their total.
 
 
-_FREE = Orientation.FREE
+_ADDED, _FREE = Adjacency.ADD_REMOVE, Orientation.FREE
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Curators:
     count: int
     _: KW_ONLY
     filter: Filter
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency = _ADDED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", check.count("count", self.count, least=1, most=10**15))
@@ -85,7 +85,7 @@ class Curators:
         epsilon: Number,
         *,
         delta: Number,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
     ) -> Self:
         """The largest equal pure sub-budgets whose total at `delta` is at most `epsilon`.
 
@@ -134,11 +134,11 @@ class Curators:
         """Itself: its budgets are amounts."""
         return self
 
-    def pure(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+    def pure(self, *, adjacency: Adjacency = _ADDED) -> float | None:
         """The sum of the pure epsilons; None unless every budget is pure."""
         return self._mechanism(adjacency).pure(adjacency=adjacency)
 
-    def approximate(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ApproximateDP | None:
+    def approximate(self, *, adjacency: Adjacency = _ADDED) -> ApproximateDP | None:
         """The sums of epsilon and delta; None where each budget has a whole curve."""
         promise, composed = self.filter.promise(), self._mechanism(adjacency)
         if promise is not None:
@@ -149,7 +149,7 @@ class Curators:
         self,
         *,
         delta: float,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The total at a delta, an upper end; the lower end is 0."""
@@ -161,7 +161,7 @@ class Curators:
         self,
         order: float,
         *,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+        adjacency: Adjacency = _ADDED,
         orientation: Orientation = _FREE,
     ) -> Bound:
         """The sum of the divergences of an order, an upper end."""
@@ -169,17 +169,16 @@ class Curators:
         found = composed.renyi(order, adjacency=adjacency, orientation=_FREE)
         return Bound(0.0, found.upper, Certificate("sum of divergences"))
 
-    def zcdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedDP | None:
+    def zcdp(self, *, adjacency: Adjacency = _ADDED) -> ConcentratedDP | None:
         """The sum of the rho, with the mass that all omit; None where a budget has no rho."""
         promise, composed = self.filter.promise(), self._mechanism(adjacency)
         if promise is not None:
             # What is (epsilon, delta)-DP is (epsilon, 0)-DP but for a mass of delta.
-            rho = pure_concentrated(promise.epsilon).rho
-            bounded = ConcentratedMechanism(rho, delta=promise.delta, holds_under=adjacency)
-            composed = bounded * self.count
+            rho, delta = pure_concentrated(promise.epsilon).rho, promise.delta
+            composed = ConcentratedMechanism(rho, delta=delta, holds_under=adjacency) * self.count
         return composed.zcdp(adjacency=adjacency)
 
-    def gdp(self, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float | None:
+    def gdp(self, *, adjacency: Adjacency = _ADDED) -> float | None:
         """The square root of the sum of mu squared; None unless every budget is Gaussian."""
         return self._mechanism(adjacency).gdp(adjacency=adjacency)
 
@@ -187,11 +186,9 @@ class Curators:
         """All budgets together, if they are stated under this adjacency."""
         check.member("orientation", orientation, Orientation)
         if check.member("adjacency", adjacency, Adjacency) is not self.adjacency:
-            raise UnsupportedError(
-                repr(self),
-                f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}",
-                f"Open it with adjacency=Adjacency.{adjacency.name}",
-            )
+            reason = f"its charges are priced under {self.adjacency.value} and say nothing under {adjacency.value}"
+            remedy = f"Open it with adjacency=Adjacency.{adjacency.name}"
+            raise UnsupportedError(repr(self), reason, remedy)
         return self.filter.promised(adjacency) * self.count
 
 
@@ -256,9 +253,6 @@ class IndividualRound:
         return "<Round>"
 
 
-Round = IndividualRound
-
-
 @dataclass(frozen=True)
 class IndividualFilter:
     """A filter for every record: each pays its own price in each round, and drops out, unseen, when it cannot.
@@ -296,23 +290,17 @@ class IndividualFilter:
     def __post_init__(self) -> None:
         accepted = "a budget, such as Budget(1, 1e-6, only='zcdp')"
         check.kind("filter", self.filter, Filter, accepted)
-        theorem = self.filter.theorem
+        theorem, what = self.filter.theorem, f"individual accounting with {self.filter!r}"
         if _rate(theorem) is None and (theorem is None or theorem.kind != "pure"):
-            raise UnsupportedError(
-                f"individual accounting with {self.filter!r}",
-                "proved for pure, zero-concentrated, Renyi and Gaussian prices only",
-                "Use Budget(..., only='zcdp') or only='renyi'",
-            )
+            reason = "proved for pure, zero-concentrated, Renyi and Gaussian prices only"
+            raise UnsupportedError(what, reason, "Use Budget(..., only='zcdp') or only='renyi'")
         if any(limit for limit in list(self.filter.limits.values())[1:]):
-            raise UnsupportedError(
-                f"individual accounting with {self.filter!r}", "a delta of its own", "Use delta=0"
-            )
+            raise UnsupportedError(what, "a delta of its own", "Use delta=0")
         if check.member("adjacency", self.adjacency, Adjacency) is Adjacency.REPLACE:
-            raise UnsupportedError(
-                f"individual accounting under {self.adjacency.value}",
-                "a replaced record is two records with different prices",
-                "State it under add-remove, with the price of each record",
-            )
+            what = f"individual accounting under {self.adjacency.value}"
+            reason = "a replaced record is two records with different prices"
+            remedy = "State it under add-remove, with the price of each record"
+            raise UnsupportedError(what, reason, remedy)
 
     @property
     def unit(self) -> float:
@@ -359,7 +347,11 @@ class IndividualFilter:
         """
         if not isinstance(state, Records) or state.filter != self:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError("state", state, "records that `start` of this very filter returned")
-        each = _prices(prices, state.count)
+        each = _reals(prices)
+        if each is None or each.shape not in ((), (state.count,)):
+            domain = f"one number, or an array of {state.count} numbers, one for each record"
+            raise DomainError("prices", f"<{type(prices).__name__}>", domain)
+        each = np.broadcast_to(each, (state.count,))
         spent, active = np.empty_like(state.spent), np.empty(state.count, dtype=np.bool_)
         scale, limit = 1.0 / self.unit, self.limit
         # In pieces that stay in the cache, so that memory is read once and written once.
@@ -414,17 +406,6 @@ def _rate(theorem: Theorem | None) -> float | None:
             return 1.0
         case _:
             return None
-
-
-def _prices(prices: Any, count: int) -> Reals:
-    each = _reals(prices)
-    if each is None or each.shape not in ((), (count,)):
-        raise DomainError(
-            "prices",
-            f"<{type(prices).__name__}>",
-            f"one number, or an array of {count} numbers, one for each record",
-        )
-    return np.broadcast_to(each, (count,))
 
 
 def _reals(values: Any) -> Reals | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -17,7 +17,6 @@ from dpcompose.adaptive import menu_search, pricing
 from dpcompose.adaptive.amount import (
     Amounts,
     Number,
-    mapping,
     nonnegative,
     probability,
     read,
@@ -104,12 +103,9 @@ class MenuFilter(Filter):
         weights = _counts("weights", [self.weights], len(menu))
         states = _counts("states", self.states, len(menu))
         if bool(states) == bool(self.weights or self.budget):
-            raise DomainError(
-                "states",
-                self.states,
-                "the largest counts of each member, or () where weights or a budget is given",
-                "Give states alone, or else weights, a budget or both",
-            )
+            domain = "the largest counts of each member, or () where weights or a budget is given"
+            remedy = "Give states alone, or else weights, a budget or both"
+            raise DomainError("states", self.states, domain, remedy)
         if self.weights and not min(weights[0]) > 0:
             raise DomainError("weights", self.weights, "a positive weight for each member")
         object.__setattr__(self, "weights", weights[0] if self.weights else ())
@@ -217,10 +213,8 @@ class MenuFilter(Filter):
         options: dict[str, Any] = {"adjacency": adjacency, "orientation": Orientation.SAME}
         found = _fixed(member, most, left, **options)
         _require_some([member], [found], epsilon, delta)
-        common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency}
-        return cls(
-            (member,), weights=(1,), total_weight=found, budget=budget, orientation=Orientation.SAME, **common
-        )  # fmt: skip
+        options |= {"epsilon": epsilon, "delta": delta, "budget": budget}
+        return cls((member,), weights=(1,), total_weight=found, **options)
 
     @property
     def limits(self) -> dict[str, Fraction]:
@@ -284,7 +278,8 @@ class MenuFilter(Filter):
         if len(self.menu) == 1:
             largest = self.total_weight // self.weights[0] if self.weights else self.states[0][0]
             member, delta = self.menu[0], self.delta
-            known = _delta_of(member, largest, self.adjacency, epsilon, self.orientation)
+            options: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
+            known = (member * largest).delta(epsilon=epsilon, **options).upper
             fixed = self.orientation is Orientation.SAME or _is_symmetric(member, self.adjacency)
             if fixed or known <= delta < _worst(self, FINE[0]):
                 return known
@@ -331,14 +326,15 @@ class MenuFilter(Filter):
             return case.epsilon(next(islice(case.linear(self.weights), counts[0], None)), delta)
         states = [*product(*[range(each + 1) for each in counts])]
         if spent is not None:
+            # Of those that are still granted together, each sum is below some of the listed counts.
             before = [int(spent.get(name, _ZERO)) for name in names]
-            states = [each for each in states if self._grants(map(add, before, each))]
+            sums = {each: [*map(add, before, each)] for each in states}
+            states = [
+                each
+                for each in states
+                if any(all(map(le, sums[each], most)) for most in self.states)
+            ]
         return case.epsilon(case.curve(states), delta)
-
-    def _grants(self, counts: Iterable[int]) -> bool:
-        """Whether these counts are below some of the listed ones."""
-        wanted = tuple(counts)
-        return any(all(map(le, wanted, each)) for each in self.states)
 
     def _same_adjacency(self, adjacency: Adjacency) -> None:
         if adjacency is not self.adjacency:
@@ -355,11 +351,8 @@ class MenuFilter(Filter):
         ]
         weight = self._weight(mechanism, places) if self.weights else None
         if not places and weight is None and self.budget is None:
-            raise pricing.refused(
-                mechanism,
-                "it is not on the menu, nor below a promise that is",
-                "Charge what was declared",
-            )
+            reason = "it is not on the menu, nor below a promise that is"
+            raise pricing.refused(mechanism, reason, "Charge what was declared")
         if self.states:
             most = list(self.limits.values())
             # A member counts as itself: the sets contain what a budget grants its members.
@@ -413,9 +406,7 @@ class MenuFilter(Filter):
             if name in values:
                 values[name] = check.named(name, values[name], kind)
         if values.get("budget") is not None:
-            budget = mapping(values["budget"])
-            own = {name: each for name, each in budget.items() if name not in _KIND}
-            values["budget"] = Budget.described(own)
+            values["budget"] = Budget.described(values["budget"])
         return cls(**values)
 
 
@@ -423,9 +414,6 @@ def _priced(budget: Budget, member: Priced, adjacency: Adjacency) -> dict[str, F
     """Its prices in a budget; beyond all caps where the budget has none."""
     prices = pricing.unless_refused(lambda: budget._exact(member, None, adjacency))  # pyright: ignore[reportPrivateUsage]
     return prices or {name: cap + 1 for name, cap in budget.limits.items()}
-
-
-_KIND = ("filter", "version")
 
 
 @lru_cache(maxsize=64)
@@ -436,18 +424,6 @@ def _worst(filter: MenuFilter, fine: float) -> float:
     if filter.states:
         return case.of(menu_search.closed(filter.states))
     return case.lattice.value(next(islice(case.linear(filter.weights), filter.total_weight, None)))
-
-
-def _delta_of(
-    member: Composition,
-    times: int,
-    adjacency: Adjacency,
-    epsilon: float,
-    orientation: Orientation = Orientation.FREE,
-) -> float:
-    """delta of so many, fixed in advance."""
-    fixed = member * times
-    return fixed.delta(epsilon=epsilon, adjacency=adjacency, orientation=orientation).upper
 
 
 _MOST_ASKED = 36
@@ -499,23 +475,16 @@ def _is_below(mechanism: Priced, member: Composition, adjacency: Adjacency) -> b
     """Whether it is that member, or keeps the promise that the member is."""
     if _is(mechanism, member):
         return True
-    promised = _promise(member, adjacency)
-    if promised is None:
-        return False
-    try:
-        epsilon, _ = pricing.promise(mechanism, delta=promised[1], adjacency=adjacency)
-    except DPComposeError:
-        return False
-    return epsilon <= promised[0]
-
-
-def _promise(member: Composition, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
-    """The (epsilon, delta) of a member whose pair is the worst of all that keep it."""
-    single = gathered(member.parts, adjacency).single
-    typed = member.typed(adjacency=adjacency)
+    # A member whose pair is the worst of all that keep its (epsilon, delta) stands for them.
+    single, typed = gathered(member.parts, adjacency).single, member.typed(adjacency=adjacency)
     if single is None or not isinstance(single.remove, TwoPointLoss) or single.remove.times > 1:
-        return None
-    return None if typed is None or typed.epsilon is None else (typed.epsilon, typed.delta)
+        return False
+    if typed is None or typed.epsilon is None:
+        return False
+    with suppress(DPComposeError):
+        epsilon, _ = pricing.promise(mechanism, delta=typed.delta, adjacency=adjacency)
+        return epsilon <= typed.epsilon
+    return False
 
 
 def _menu(menu: Any, adjacency: Adjacency) -> tuple[Composition, ...]:

@@ -52,11 +52,9 @@ def alone(case: WorstCase, delta: float, allowance: Allowance) -> list[int]:
         for member in case.members
     ]
     if None in found:
-        raise UnsupportedError(
-            f"a menu of {len(found)} members",
-            "its members are so small beside the target that their worst case takes too long",
-            "Open a Budget of the same target, which needs no menu, or declare larger members",
-        )
+        reason = "its members are so small beside the target that their worst case takes too long"
+        remedy = "Open a Budget of the same target, which needs no menu, or declare larger members"
+        raise UnsupportedError(f"a menu of {len(found)} members", reason, remedy)
     return [each for each in found if each is not None]
 
 
@@ -129,8 +127,7 @@ def listed(
 
     ordered = WorstCase(case.lattice, tuple(case.members[index] for index in order))
     base = reached(len(order), lambda state: inside(back(state))) or {(0,) * len(order)}
-    found = _Search(ordered, delta, allowance).largest(base)
-    return [back(state) for state in found]
+    return [back(state) for state in _largest(ordered, base, delta, allowance)]
 
 
 def reached(members: int, inside: Inside, *, limit: float = math.inf) -> set[State] | None:
@@ -187,55 +184,52 @@ def is_inside(
     return True
 
 
-class _Search:
-    """A search among sets of states, the first member of which has the most, with bounded work."""
+Within = Callable[[Collection[State]], bool]
 
-    def __init__(self, case: WorstCase, delta: float, allowance: Allowance) -> None:
-        self.case, self.delta, self.allowance = case, delta, allowance
 
-    def within(self, states: Collection[State]) -> bool:
+def _largest(case: WorstCase, base: set[State], delta: float, allowance: Allowance) -> list[State]:
+    """The largest states of a large set that holds the base; the first member has the most of them."""
+
+    def within(states: Collection[State]) -> bool:
         """Whether the worst case of a down-closed set is within delta; False once the work is done."""
-        work = len(states) * self.case.work
-        return self.allowance.spend(work) and self.case.of(list(states)) <= self.delta
+        return allowance.spend(len(states) * case.work) and case.of(list(states)) <= delta
 
-    def largest(self, base: set[State]) -> list[State]:
-        """The largest states of the set."""
-        if not self.within(base):
-            return []
-        values = _fixed_in_advance(self.case, self.delta)
-        levels = sorted(set(values.values()))
-        low, high, found = 0, len(levels), base
-        while high - low > 1:
-            middle = (low + high) // 2
-            inside = base.union(state for state, value in values.items() if value <= levels[middle])
-            inside = set(closed(inside))
-            low, high, found = (
-                (middle, high, inside) if self.within(inside) else (low, middle, found)
-            )
-        return maximal(self._grown(found))
+    if not within(base):
+        return []
+    values = _fixed_in_advance(case, delta)
+    levels = sorted(set(values.values()))
+    low, high, found = 0, len(levels), base
+    while high - low > 1:
+        middle = (low + high) // 2
+        inside = base.union(state for state, value in values.items() if value <= levels[middle])
+        inside = set(closed(inside))
+        low, high, found = (middle, high, inside) if within(inside) else (low, middle, found)
+    rows = len({state[1:] for state in found})
+    if not rows * len(found) * case.work * 2 > allowance.left:
+        found = _grown(found, within)
+    return maximal(found)
 
-    def _grown(self, inside: set[State]) -> set[State]:
-        """With more states: first in the row where they are the largest part, then in the others, the last first.
 
-        A row is the states that differ in the count of the first member alone.
-        """
-        rows = sorted({state[1:] for state in inside}, reverse=True)
+def _grown(inside: set[State], within: Within) -> set[State]:
+    """With more states: first in the row where they are the largest part, then in the others, the last first.
 
-        def filled(row: State, states: set[State]) -> set[State]:
-            while True:
-                state = (_end(row, states) + 1, *row)
-                if not _is_next(state, states) or not self.within({*states, state}):
-                    return states
-                states = states | {state}
+    A row is the states that differ in the count of the first member alone.
+    """
+    rows = sorted({state[1:] for state in inside}, reverse=True)
 
-        if len(rows) * len(inside) * self.case.work * 2 > self.allowance.left:
-            return inside
-        grown = {row: filled(row, inside) for row in rows}
-        first = max(rows, key=lambda row: (_end(row, grown[row]) + 1) / (_end(row, inside) + 1))
-        found = grown[first]
-        for row in rows:
-            found = filled(row, found)
-        return found
+    def filled(row: State, states: set[State]) -> set[State]:
+        while True:
+            state = (_end(row, states) + 1, *row)
+            if not _is_next(state, states) or not within({*states, state}):
+                return states
+            states = states | {state}
+
+    grown = {row: filled(row, inside) for row in rows}
+    first = max(rows, key=lambda row: (_end(row, grown[row]) + 1) / (_end(row, inside) + 1))
+    found = grown[first]
+    for row in rows:
+        found = filled(row, found)
+    return found
 
 
 def _fixed_in_advance(case: WorstCase, delta: float) -> dict[State, float]:
@@ -243,8 +237,6 @@ def _fixed_in_advance(case: WorstCase, delta: float) -> dict[State, float]:
     found: dict[State, float] = {}
 
     def walk(state: State, values: Reals, members: Sequence[Member], lattice: Lattice) -> None:
-        if not lattice.value(values) <= delta:
-            return
         if not members:
             found[state] = lattice.value(values)
             return

@@ -284,12 +284,12 @@ class Odometer(Listed):
             raise DomainError("state", state, "a state of this odometer")
         after = state.mileage + self.mileage(mechanism, delta=delta, adjacency=state.adjacency)
         if not after.failure <= Fraction(self.mechanism_delta):
-            raise pricing.refused(
-                mechanism,
-                f"with it the losses are out of bounds with probability {float(after.failure):.6g}, and the odometer"
-                f" keeps {self.mechanism_delta!r} for that",
-                "Open the odometer with a larger mechanism_delta",
+            outside = (
+                f"with it the losses are out of bounds with probability {float(after.failure):.6g}"
             )
+            reason = f"{outside}, and the odometer keeps {self.mechanism_delta!r} for that"
+            remedy = "Open the odometer with a larger mechanism_delta"
+            raise pricing.refused(mechanism, reason, remedy)
         return Distance(self, state.adjacency, after, state.answers + 1)
 
     def mileage(
@@ -317,10 +317,10 @@ class Odometer(Listed):
         margin = 1.0 + 32 * UNIT_ROUNDOFF
         outside = up(delta / -math.expm1(epsilon - cut) * margin)
         if not outside < 1.0:
+            reason = f"its loss is above {cut!r} with probability up to {outside!r}"
+            larger = "State it with a larger epsilon, which is also true"
             raise pricing.refused(
-                mechanism,
-                f"its loss is above {cut!r} with probability up to {outside!r}",
-                "State it with a larger epsilon, which is also true, or open the odometer with a larger stretch",
+                mechanism, reason, f"{larger}, or open the odometer with a larger stretch"
             )
         drift = up(2.0 * cut * outside * (1.0 + math.exp(-cut)) / math.expm1(cut) * margin)
         return Mileage(
@@ -351,14 +351,10 @@ class Odometer(Listed):
 
     def description(self) -> dict[str, Any]:
         """This odometer as plain text values."""
-        return {
-            "odometer": self.boundary.kind,
-            "version": 1,
-            "tight_at": written(self.boundary.tight_at),
-            "delta": written(self.delta),
-            "mechanism_delta": written(self.mechanism_delta),
-            "stretch": written(self.stretch),
-        }
+        numbers = {"tight_at": self.boundary.tight_at, "delta": self.delta}
+        numbers |= {"mechanism_delta": self.mechanism_delta, "stretch": self.stretch}
+        texts = {name: written(value) for name, value in numbers.items()}
+        return {"odometer": self.boundary.kind, "version": 1, **texts}
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:

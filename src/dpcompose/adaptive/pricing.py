@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from dpcompose import check
 from dpcompose.adaptive.amount import probability
@@ -25,7 +25,15 @@ from dpcompose.guarantee import (
     pure_renyi,
 )
 from dpcompose.mechanisms import Composable, serialize
-from dpcompose.values import Adjacency, Bound, Orientation, exact, rounded_down, rounded_up
+from dpcompose.values import (
+    Adjacency,
+    Bound,
+    Orientation,
+    double_below,
+    exact,
+    rounded_down,
+    rounded_up,
+)
 
 Answer = TypeVar("Answer")
 _ZERO, _NOTHING = Fraction(0), TypedAmounts()
@@ -41,11 +49,11 @@ def request(mechanism: Any, delta: Any, adjacency: Any) -> Fraction | None:
     check.member("adjacency", adjacency, Adjacency)
     named = None if delta is None else probability("delta", delta)
     if not isinstance(mechanism, Composable | Priced):
-        raise UnsupportedError(
-            f"the price of {brief(mechanism)}",
-            "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)",
-            "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3",
+        reason = (
+            "it names no prices (typed, costlier, pure, approximate, renyi, zcdp, gdp, epsilon)"
         )
+        remedy = "Give a mechanism or a composition, such as Laplace(2.0) or Gaussian(1.0) * 3"
+        raise refused(mechanism, reason, remedy)
     return None if named is None else exact(named)
 
 
@@ -84,11 +92,9 @@ def promise(
             return typed.epsilon, typed.delta
         delta = typed.delta
     if delta is not None:
-        at = rounded_down(delta)
-        epsilon = _upper(
-            mechanism, _answer(mechanism, lambda: _at(read, at, adjacency)), None, typed, delta
-        )
-        return epsilon, delta
+        at, stated = rounded_down(delta), typed.epsilon if typed.delta <= delta else None
+        bound = _answer(mechanism, lambda: _at(read, at, adjacency))
+        return _upper(mechanism, bound, stated=stated), delta
     found = _answer(mechanism, lambda: read.approximate(adjacency=adjacency))
     if found is None:
         raise refused(
@@ -114,7 +120,7 @@ def rho(
     if known is not None:
         return known
     epsilon, charged = promise(mechanism, delta=delta, adjacency=adjacency)
-    return Fraction(pure_concentrated(rounded_up(epsilon)).rho), charged
+    return _pure_rho(epsilon), charged
 
 
 def known_rho(mechanism: Priced, *, adjacency: Adjacency) -> tuple[Fraction, Fraction] | None:
@@ -136,7 +142,7 @@ def renyi(mechanism: Priced, order: float, *, adjacency: Adjacency) -> Fraction:
     bound = _answer(
         mechanism, lambda: read.renyi(order, adjacency=adjacency, orientation=Orientation.FREE)
     )
-    return _upper(mechanism, bound, None)
+    return _upper(mechanism, bound)
 
 
 def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
@@ -146,11 +152,9 @@ def mu_squared(mechanism: Priced, *, adjacency: Adjacency) -> Fraction:
         return typed.mu_squared
     mu = _answer(mechanism, lambda: mechanism.costlier().gdp(adjacency=adjacency))
     if mu is None:
-        raise refused(
-            mechanism,
-            "it is not known to be Gaussian differentially private: only unsampled Gaussian noise is",
-            "Open a Budget, which prices more",
-        )
+        unknown = "it is not known to be Gaussian differentially private"
+        reason = f"{unknown}: only unsampled Gaussian noise is"
+        raise refused(mechanism, reason, "Open a Budget, which prices more")
     return Fraction(_finite(mechanism, "mu", mu)) ** 2
 
 
@@ -172,22 +176,6 @@ class Remainder:
     def is_divergence_alone(self) -> bool:
         """Whether nothing but Renyi divergences is known, as of sampled noise."""
         return self.amounts == TypedAmounts(delta=self.amounts.delta)
-
-    def times(self, count: int) -> Remainder:
-        """That of so many: no coin shows with at least probability 1 - count delta, and all amounts add up."""
-
-        def divergence(order: float) -> Fraction | None:
-            one = self.divergence(order)
-            return None if one is None else one * count
-
-        return Remainder(self.amounts.times(count), divergence)
-
-    def __add__(self, other: Remainder) -> Remainder:
-        def divergence(order: float) -> Fraction | None:
-            one, two = self.divergence(order), other.divergence(order)
-            return None if one is None or two is None else one + two
-
-        return Remainder(self.amounts + other.amounts, divergence)
 
 
 def remainder(
@@ -211,15 +199,21 @@ def remainder(
     """
     counted = mechanism._counted() if isinstance(mechanism, Composable) else ()  # pyright: ignore[reportPrivateUsage]
     if len(counted) > 1 or (counted and counted[0][1] > 1):
-        shares = [
-            None if each is None else each / sum(times for _, times in counted)
-            for each in (delta, cut)
-        ]
+        count = sum(times for _, times in counted)
+        named, rarest = [None if each is None else each / count for each in (delta, cut)]
         parts = [
-            remainder(part, delta=shares[0], adjacency=adjacency, cut=shares[1]).times(times)
+            (remainder(part, delta=named, adjacency=adjacency, cut=rarest), times)
             for part, times in counted
         ]
-        return functools.reduce(operator.add, parts)
+
+        def divergences(order: float) -> Fraction | None:
+            found = [(each.divergence(order), times) for each, times in parts]
+            known = [one * times for one, times in found if one is not None]
+            return sum(known, _ZERO) if len(known) == len(found) else None
+
+        # No coin shows with at least probability 1 - the sum of the deltas, and all amounts add up.
+        amounts = [each.amounts.times(times) for each, times in parts]
+        return Remainder(functools.reduce(operator.add, amounts), divergences)
     whole = _whole(mechanism, adjacency)
     if whole is not None:
         text = serialize(mechanism) if isinstance(mechanism, Composable) else None
@@ -231,18 +225,13 @@ def remainder(
         divergence = without_rarest(tails(text, adjacency), cut)
         return Remainder(TypedAmounts(delta=cut), divergence) if divergence else whole
     concentrated = known_rho(mechanism, adjacency=adjacency)
-    try:
-        promised = _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
-    except UnsupportedError:
-        if concentrated is None:
-            raise
-        promised = None
     if concentrated is None:
-        return cast("Remainder", promised)
+        return _of_pure(*promise(mechanism, delta=delta, adjacency=adjacency))
     rho, omitted = concentrated
-    if promised is not None and (own := promised.amounts.rho) is not None and own <= rho * _HARDLY:
-        return promised
-    return Remainder(TypedAmounts(delta=omitted, rho=rho), lambda order: _product(rho, order))
+    promised = unless_refused(lambda: promise(mechanism, delta=delta, adjacency=adjacency))
+    if promised is not None and _pure_rho(promised[0]) <= rho * _HARDLY:
+        return _of_pure(*promised)
+    return Remainder(TypedAmounts(delta=omitted, rho=rho), lambda order: rho * Fraction(order))
 
 
 def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
@@ -254,7 +243,7 @@ def _whole(mechanism: Priced, adjacency: Adjacency) -> Remainder | None:
 
     def divergence(order: float) -> Fraction | None:
         found = unless_refused(lambda: renyi(mechanism, order, adjacency=adjacency))
-        return _smallest(found, None if rho is None else _product(rho, order))
+        return _smallest(found, None if rho is None else rho * Fraction(order))
 
     if epsilon is None and rho is None and square is None and divergence(2.0) is None:
         return None
@@ -280,20 +269,17 @@ _HARDLY = Fraction(1_000_001, 1_000_000)
 
 def _of_pure(epsilon: Fraction, delta: Fraction) -> Remainder:
     """Whatever is (epsilon, delta)-DP."""
-    at_most = rounded_up(epsilon)
-    return Remainder(
-        TypedAmounts(epsilon, delta, Fraction(pure_concentrated(at_most).rho), _square(epsilon)),
-        lambda order: Fraction(pure_renyi(at_most, order=order)),
-    )
+    amounts = TypedAmounts(epsilon, delta, _pure_rho(epsilon), _square(epsilon))
+    return Remainder(amounts, lambda order: Fraction(pure_renyi(rounded_up(epsilon), order=order)))
+
+
+def _pure_rho(epsilon: Fraction) -> Fraction:
+    """The rho of whatever is (epsilon, 0)-DP."""
+    return Fraction(pure_concentrated(rounded_up(epsilon)).rho)
 
 
 def _smallest(*amounts: Fraction | None) -> Fraction | None:
     return min((each for each in amounts if each is not None), default=None)
-
-
-def _product(rho: Fraction, order: float) -> Fraction:
-    """The Renyi divergence of an order that a rho allows."""
-    return rho * Fraction(order)
 
 
 def unless_refused(question: Callable[[], Answer]) -> Answer | None:
@@ -337,19 +323,40 @@ def _typed(mechanism: Priced, adjacency: Adjacency) -> TypedAmounts:
 
 
 def _upper(
-    mechanism: object,
-    bound: object,
-    otherwise: float | None,
-    typed: TypedAmounts = _NOTHING,
-    delta: Fraction = _ZERO,
+    mechanism: object, bound: object, other: float | None = None, *, stated: Fraction | None = None
 ) -> Fraction:
-    """The upper end of a bound, or another known upper bound if that is smaller."""
+    """The upper end of a bound, or another upper bound, also a stated one, if that is smaller."""
     upper = bound.upper if isinstance(bound, Bound) else math.nan
-    if otherwise is not None and isinstance(bound, Bound):
-        upper = min(upper, otherwise)
-    stated = typed.epsilon if typed.delta <= delta else None
+    if other is not None and isinstance(bound, Bound):
+        upper = min(upper, other)
     if not 0.0 <= upper < math.inf:
         if stated is not None and isinstance(bound, Bound):
             return stated
         raise refused(mechanism, f"nothing finite is certified ({bound!r})", "Name a larger delta")
     return Fraction(upper) if stated is None else min(Fraction(upper), stated)
+
+
+# The delta at which what is promised is asked.
+
+
+def delta_without_rounding(
+    delta: Fraction, omitted: Iterable[tuple[Fraction, float, int]]
+) -> float:
+    """The delta to ask of bounds whose omitted deltas are rounded up, for the answer at `delta` without that rounding.
+
+    With a mass c omitted, epsilon at delta is that of the remaining mass at (delta - c) / (1 - c). So 1 - delta shrinks
+    by the factor (1 - c'') / (1 - c) = 1 - h for each c that is rounded up to c''; (1 - h)^n <= 1 - n h + (n h)^2 / 2.
+    Rounded down. A budget that omits 1e-6 therefore has an epsilon at 1e-6, whatever the doubles next to it are.
+
+    Args:
+        delta: The exact delta of the question.
+        omitted: Exact deltas, each with the float above it and how often it is omitted.
+    """
+    for exactly, rounded, times in omitted:
+        if exactly < min(delta, 1):
+            share = times * (Fraction(rounded) - exactly) / (1 - exactly)
+            factor = share - (share * share / 2 if times > 1 else 0)
+            delta += (1 - delta) * max(factor, Fraction(0)) if share < 1 else 0
+        elif exactly == delta and times == 1:
+            delta = Fraction(rounded)
+    return double_below(delta)

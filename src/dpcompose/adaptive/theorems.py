@@ -167,17 +167,14 @@ class Theorem(Exactly, ABC):
 
     def stated(self) -> dict[str, str]:
         """The parameters of a filter that uses this theorem and no other, by name, as text."""
-        values = {"delta": self.reserve, "order": self.order, self.parameters[0]: self.limit}
-        return {name: written(values[name]) for name in self.parameters}
+        values = {"delta": self.reserve, "order": self.order}
+        return {name: written(values.get(name, self.limit)) for name in self.parameters}
 
     def described(self) -> dict[str, str]:
         """This part of a budget as text."""
-        return {
-            "currency": self.name,
-            "share": written(self.portion),
-            "limit": written(exact(self.limit)),
-            "order": written(self.order),
-        }
+        limit = written(exact(self.limit))
+        numbers = {"share": written(self.portion), "limit": limit, "order": written(self.order)}
+        return {"currency": self.name, **numbers}
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,13 +198,11 @@ class Pure(Theorem):
             return epsilon
         from dpcompose.guarantee import homogeneous_epsilon  # it needs numpy
 
+        def within(size: float) -> bool:
+            return homogeneous_epsilon(delta, epsilon=size, times=1).upper <= epsilon
+
         point = epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)
-        point = walk(
-            point,
-            -4e-16 * point,
-            lambda each: homogeneous_epsilon(delta, epsilon=each, times=1).upper <= epsilon,
-        )
-        return rounded_down(Fraction(point))
+        return rounded_down(Fraction(walk(point, -4e-16 * point, within)))
 
     @classmethod
     def of_target(
@@ -361,11 +356,8 @@ class Advanced(Concentrated):
         cls, epsilon: float | Fraction, delta: float | Fraction, slack: float | Fraction
     ) -> Self:
         """S, rounded down: 2 epsilon / (sqrt(2 ln(1 / slack) + 2 epsilon) + sqrt(2 ln(1 / slack))), squared."""
-        most, kept, used = (
-            exact(nonnegative("epsilon", epsilon)),
-            exact(probability("delta", delta)),
-            exact(probability("slack", slack)),
-        )
+        most = exact(nonnegative("epsilon", epsilon))
+        kept, used = exact(probability("delta", delta)), exact(probability("slack", slack))
         if not 0 < used <= kept:
             raise DomainError("slack", slack, f"above 0 and at most delta = {delta!r}")
         squares = _ZERO
@@ -440,9 +432,6 @@ class Renyi(Theorem):
 
     def amount(self, remainder: Remainder) -> Fraction | None:
         return remainder.divergence(self.order)
-
-    def stated(self) -> dict[str, str]:
-        return {"order": written(self.order), "budget": written(self.limit)}
 
 
 def _moment_budget(epsilon: float, delta: float, order: float) -> float:

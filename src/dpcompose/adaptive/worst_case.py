@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -55,17 +56,11 @@ def rounds(mechanism: Composable, adjacency: Adjacency) -> tuple[tuple[Order, in
     """
     losses = gathered(mechanism._counted(), adjacency)  # pyright: ignore[reportPrivateUsage]
     if losses.promises:
-        raise UnsupportedError(
-            f"{mechanism!r} on a menu",
-            "it is known only by its Renyi curve, and has no pair",
-            "Use a Budget",
-        )
+        reason = "it is known only by its Renyi curve, and has no pair"
+        raise UnsupportedError(f"{mechanism!r} on a menu", reason, "Use a Budget")
     if sum(times for _, times in losses.pairs) > MOST_ROUNDS:
-        raise UnsupportedError(
-            f"{mechanism!r:.80} on a menu",
-            f"it has more than {MOST_ROUNDS} rounds",
-            "Put one round on the menu",
-        )
+        reason = f"it has more than {MOST_ROUNDS} rounds"
+        raise UnsupportedError(f"{mechanism!r:.80} on a menu", reason, "Put one round on the menu")
     found: list[tuple[Order, int]] = []
     for pair, times in losses.pairs:
         if pair.symmetric:
@@ -91,44 +86,6 @@ def bounded(atoms: Atoms) -> tuple[Reals, Reals, float]:
     infinite = float(atoms.infinite_mass) * (1 + atoms.relative_error + 8 * U) + atoms.unplaced_mass
     losses = ratio + atoms.ratio_error + 8 * U * np.abs(ratio)
     return p * (1 + atoms.relative_error + 4 * U) + TINY, losses, infinite
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """The masses of one order of a pair on the lattice.
-
-    Args:
-        shifts: Losses, in units of the spacing.
-        masses: Their masses under P, rounded up.
-        infinite: The mass of infinite losses, and of all that is too large or too rare to be listed.
-    """
-
-    shifts: tuple[int, ...]
-    masses: tuple[float, ...]
-    infinite: float
-
-    @classmethod
-    def of(cls, atoms: Atoms, spacing: float, *, rare: float) -> Kernel:
-        """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
-        masses, losses, infinite = bounded(atoms)
-        tails = np.cumsum(masses[::-1])[::-1]
-        kept = tails > rare
-        infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
-        if not np.any(kept):
-            return cls((0,), (0.0,), 1.0)
-        lowest = losses[np.searchsorted(np.cumsum(masses), rare)]
-        masses, losses = masses[kept], np.maximum(losses[kept], lowest)
-        steps = np.floor(losses / spacing)
-        above = np.expm1(
-            -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
-        ) / math.expm1(-spacing)
-        above = np.minimum(above * (1 + 16 * U), 1.0)
-        shifts = np.concatenate([steps, steps + 1]).astype(int)
-        split = np.concatenate([masses * (1 - above) * (1 + 4 * U), masses * above])
-        first = int(shifts.min(initial=0))
-        summed = np.bincount(shifts - first, weights=split) * (1 + (len(split) + 4) * U)
-        listed = np.flatnonzero(summed)
-        return cls(tuple((listed + first).tolist()), tuple(summed[listed].tolist()), infinite)
 
 
 @dataclass(frozen=True)
@@ -176,42 +133,71 @@ class Step:
 
     Args:
         lattice: The nodes.
-        kernel: The masses.
+        shifts: Losses, in units of the spacing.
+        masses: Their masses under P, rounded up.
+        infinite: The mass of infinite losses, and of all that is too large or too rare to be listed.
     """
 
     lattice: Lattice
-    kernel: Kernel
+    shifts: tuple[int, ...]
+    masses: tuple[float, ...]
+    infinite: float
+
+    @classmethod
+    def of(cls, lattice: Lattice, atoms: Atoms, *, rare: float) -> Step:
+        """Atoms on a lattice; the largest losses, of mass at most `rare`, count as infinite, the lowest as one."""
+        masses, losses, infinite = bounded(atoms)
+        tails = np.cumsum(masses[::-1])[::-1]
+        kept, spacing = tails > rare, lattice.spacing
+        infinite += float(np.sum(masses[~kept])) * (1 + 1e-9)
+        if not np.any(kept):
+            return cls(lattice, (0,), (0.0,), 1.0)
+        lowest = losses[np.searchsorted(np.cumsum(masses), rare)]
+        masses, losses = masses[kept], np.maximum(losses[kept], lowest)
+        steps = np.floor(losses / spacing)
+        above = np.expm1(
+            -np.maximum(losses - steps * spacing, 0.0) - 4 * U * np.abs(losses)
+        ) / math.expm1(-spacing)
+        above = np.minimum(above * (1 + 16 * U), 1.0)
+        shifts = np.concatenate([steps, steps + 1]).astype(int)
+        split = np.concatenate([masses * (1 - above) * (1 + 4 * U), masses * above])
+        first = int(shifts.min(initial=0))
+        summed = np.bincount(shifts - first, weights=split) * (1 + (len(split) + 4) * U)
+        listed = np.flatnonzero(summed)
+        return cls(
+            lattice, tuple((listed + first).tolist()), tuple(summed[listed].tolist()), infinite
+        )
 
     def __call__(self, values: Reals) -> Reals:
         """E_P of the values after the round, rounded up."""
-        shifts, masses = self.kernel.shifts, self.kernel.masses
-        left, right, count = max(shifts[-1], 0), max(-shifts[0], 0), len(values)
+        (left, right), count = self._reach, len(values)
         wide = self.lattice.extended(values, left, right)
-        if len(shifts) <= FEW_SHIFTS:
-            total = np.full(count, self.kernel.infinite)
-            for shift, mass in zip(shifts, masses, strict=True):
+        if len(self.shifts) <= FEW_SHIFTS:
+            total = np.full(count, self.infinite)
+            for shift, mass in zip(self.shifts, self.masses, strict=True):
                 total += mass * wide[left - shift : left - shift + count]
-            total *= 1 + (len(shifts) + 4) * U
+            total *= 1 + (len(self.shifts) + 4) * U
         else:
             size, transformed, norm = self._transformed
             product = fft.irfft(fft.rfft(wide, size) * transformed, size)
             error = 32 * U * math.log2(size) * norm * math.sqrt(float(np.sum(wide * wide)))
-            total = product[left + right : left + right + count] + (self.kernel.infinite + error)
+            total = product[left + right : left + right + count] + (self.infinite + error)
         return np.minimum(total, 1.0)
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """The nodes that are needed to the left and to the right of the lattice."""
+        return max(self.shifts[-1], 0), max(-self.shifts[0], 0)
 
     @cached_property
     def _transformed(self) -> tuple[int, NDArray[np.complex128], float]:
-        """The size of a Fourier transform, that of the kernel, and the kernel's norm."""
-        shifts, masses = self.kernel.shifts, self.kernel.masses
-        left, right = max(shifts[-1], 0), max(-shifts[0], 0)
-        size = int(
-            fft.next_fast_len(
-                self.lattice.below + self.lattice.above + 1 + 2 * (left + right), real=True
-            )
-        )
+        """The size of a Fourier transform, that of the masses, and their norm."""
+        left, right = self._reach
+        nodes = self.lattice.below + self.lattice.above + 1
+        size = int(fft.next_fast_len(nodes + 2 * (left + right), real=True))
         row = np.zeros(size)
-        row[np.array(shifts) + right] = masses
-        return size, fft.rfft(row), float(np.linalg.norm(masses))
+        row[np.array(self.shifts) + right] = self.masses
+        return size, fft.rfft(row), float(np.linalg.norm(self.masses))
 
 
 @dataclass(frozen=True)
@@ -227,10 +213,10 @@ class Member:
     @property
     def square(self) -> float:
         """About the mean square of the loss, the sum over the rounds, in units of the spacing."""
-        kernels = [(steps[0].kernel, times) for steps, times in self.rounds]
+        first = [(steps[0], times) for steps, times in self.rounds]
         return sum(
             t * sum(m * k * k for k, m in zip(each.shifts, each.masses, strict=True))
-            for each, t in kernels
+            for each, t in first
         )
 
     def __call__(self, values: Reals) -> Reals:
@@ -260,16 +246,12 @@ class WorstCase:
     @property
     def work(self) -> int:
         """About how many multiplications one state takes; a step takes at least as long as many."""
-        steps = [
-            (step, times)
+        nodes = self.lattice.below + self.lattice.above
+        return sum(
+            times * max(nodes * min(len(step.shifts), 2 * FEW_SHIFTS), LEAST_WORK)
             for member in self.members
             for steps, times in member.rounds
             for step in steps
-        ]
-        nodes = self.lattice.below + self.lattice.above
-        return sum(
-            times * max(nodes * min(len(step.kernel.shifts), 2 * FEW_SHIFTS), LEAST_WORK)
-            for step, times in steps
         )
 
     def linear(self, weights: Sequence[int]) -> Iterator[Reals]:
@@ -343,20 +325,19 @@ def worst_case(
     if 2 * reach / spacing > MANY_NODES:
         reach = 2 * epsilon + 3 * max(kept)
     if not 2 * reach / spacing <= 4 * MOST_NODES:
-        raise UnsupportedError(
-            f"a menu of {len(menu)} at epsilon = {epsilon!r}",
-            "its smallest member is too small beside the target for the grid of its worst case",
-            "Take a Budget, or larger members",
-        )
+        what = f"a menu of {len(menu)} at epsilon = {epsilon!r}"
+        reason = "its smallest member is too small beside the target for the grid of its worst case"
+        raise UnsupportedError(what, reason, "Take a Budget, or larger members")
     count = math.ceil(reach / spacing)
     lattice = Lattice(epsilon, spacing, count, count)
 
     def member(listed: Sequence[tuple[Order, int]]) -> Member:
-        steps = [
-            (tuple(Step(lattice, Kernel.of(atoms, spacing, rare=rare)) for atoms in order), times)
-            for order, times in listed
-        ]
-        return Member(tuple(steps))
+        return Member(
+            tuple(
+                (tuple(Step.of(lattice, each, rare=rare) for each in order), n)
+                for order, n in listed
+            )
+        )
 
     return WorstCase(lattice, tuple(member(each) for each in listed))
 
@@ -378,17 +359,15 @@ def _common(
     menu: Sequence[Composable], adjacency: Adjacency, every: Sequence[Atoms]
 ) -> float | None:
     """The spacing of the lattice on which all losses lie, by the typed epsilons, if it is not too fine."""
-    numerator, denominator = 0, 1
+    common = Fraction(0)
     for member in menu:
         for part, _ in member._counted():  # pyright: ignore[reportPrivateUsage]
             typed = part.typed(adjacency=adjacency)
             if typed is None or not typed.epsilon:
                 return None
-            value = Fraction(numerator, denominator)
-            whole = math.lcm(value.denominator, typed.epsilon.denominator)
-            common = math.gcd(int(value * whole), int(typed.epsilon * whole))
-            numerator, denominator = common, whole
-    spacing = numerator / denominator
+            whole = math.lcm(common.denominator, typed.epsilon.denominator)
+            common = Fraction(math.gcd(int(common * whole), int(typed.epsilon * whole)), whole)
+    spacing = float(common)
     steps = [atoms.common[2] / spacing for atoms in every if spacing]
     if (
         not steps
@@ -407,13 +386,11 @@ Tail = tuple[Reals, Reals, float]
 @lru_cache(maxsize=64)
 def tails(text: str, adjacency: Adjacency) -> tuple[Tail, ...]:
     """Masses, losses and the mass without a loss of a pair that dominates a mechanism in each order; () if none does."""
-    try:
+    with suppress(UnsupportedError):
         found = rounds(parse(text), adjacency)
-    except UnsupportedError:
-        return ()
-    if len(found) != 1 or found[0][1] != 1:
-        return ()
-    return tuple(bounded(atoms) for atoms in found[0][0])
+        if len(found) == 1 and found[0][1] == 1:
+            return tuple(bounded(atoms) for atoms in found[0][0])
+    return ()
 
 
 def without_rarest(

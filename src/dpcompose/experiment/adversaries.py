@@ -116,12 +116,8 @@ class Wanderer:
     def _memory(self, state: Any, answers: Reals) -> NDArray[np.intp]:
         rounds, transcripts = answers.shape
         if rounds == 0:
-            first = np.zeros(transcripts, dtype=np.intp)
-            return (
-                first
-                if state is None
-                else first + np.asarray(state.integers(STATES, size=transcripts), dtype=np.intp)
-            )
+            drawn = 0 if state is None else state.integers(STATES, size=transcripts)
+            return np.zeros(transcripts, dtype=np.intp) + np.asarray(drawn, dtype=np.intp)
         # NaN marks a round without a question, and is above no cut.
         past = (rounds - 1) % ROUNDS
         return self._next[past, state, (answers[-1] > self._cuts[past]).astype(np.intp)]
@@ -200,8 +196,8 @@ class Greedy:
     @cached_property
     def _channels(self) -> tuple[Channel, ...]:
         return tuple(
-            Rules((query.mechanism,), self.adjacency, Orientation.FREE).channel(query)
-            for query in self.queries
+            Rules((each.mechanism,), self.adjacency, Orientation.FREE).channel(each)
+            for each in self.queries
         )
 
     @cached_property

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from enum import Enum
 from functools import cached_property, lru_cache, singledispatch
@@ -97,9 +97,7 @@ class Between:
 
     def held(self, inside: Sequence[Decimal], outside: Sequence[Decimal]) -> FiniteChannel:
         """The answers 0, 1, ... with these probabilities where the database holds the record, and where it does not."""
-        if self.holder is World.ZERO:
-            return finite(inside, outside)
-        return finite(outside, inside)
+        return finite(inside, outside) if self.holder is World.ZERO else finite(outside, inside)
 
 
 @singledispatch
@@ -110,11 +108,8 @@ def channel_of(mechanism: Composable, between: Between) -> Channel:
         UnsupportedError: If there is no sampler for the mechanism.
         DomainError: If the two values are farther apart than the mechanism's sensitivity, or it does not take them.
     """
-    raise UnsupportedError(
-        repr(mechanism),
-        "the experiment cannot draw its answers",
-        "BlackBox(epsilon, delta=...) plays the worst case",
-    )
+    remedy = "BlackBox(epsilon, delta=...) plays the worst case"
+    raise UnsupportedError(repr(mechanism), "the experiment cannot draw its answers", remedy)
 
 
 # Mechanisms with finitely many answers: randomized response, the worst case of a guarantee, and atoms.
@@ -172,9 +167,9 @@ class FiniteChannel(Channel):
     @cached_property
     def _edges(self) -> dict[World, Reals]:
         """The cumulative probabilities but the last."""
-        zero = np.cumsum([float(outcome.zero) for outcome in self.all])[:-1]
-        one = np.cumsum([float(outcome.one) for outcome in self.all])[:-1]
-        return {World.ZERO: zero, World.ONE: one}
+        zero = [float(outcome.zero) for outcome in self.all]
+        one = [float(outcome.one) for outcome in self.all]
+        return {World.ZERO: np.cumsum(zero)[:-1], World.ONE: np.cumsum(one)[:-1]}
 
 
 def finite(zero: Sequence[Decimal], one: Sequence[Decimal]) -> FiniteChannel:
@@ -195,22 +190,19 @@ def log_ratio(p: Decimal, q: Decimal) -> float:
 @channel_of.register
 def _(mechanism: RandomizedResponse, between: Between) -> Channel:
     _require(mechanism, between.adjacency)
-    values = (between.zero, between.one)
+    count, values = mechanism.categories, (between.zero, between.one)
     for value in values:
-        if not (value == int(value) and 0 <= value < mechanism.categories):
-            raise DomainError(
-                "statistic", value, f"a category from 0 to {mechanism.categories - 1}"
-            )
-    if not mechanism.categories <= 4096:
+        if not (value == int(value) and 0 <= value < count):
+            raise DomainError("statistic", value, f"a category from 0 to {count - 1}")
+    if not count <= 4096:
         raise UnsupportedError(repr(mechanism), "the experiment draws at most 4096 categories")
     with localcontext(Context(prec=DIGITS)):
         growth = Decimal(mechanism.stated).exp()
-        whole = growth + mechanism.categories - 1
-        masses = [
-            [growth / whole if k == value else 1 / whole for k in range(mechanism.categories)]
-            for value in values
-        ]
-    return finite(*masses)
+        whole = growth + count - 1
+        zero, one = (
+            [(growth if k == each else 1) / whole for k in range(count)] for each in values
+        )
+    return finite(zero, one)
 
 
 @channel_of.register
@@ -250,18 +242,7 @@ DISTANCE_ERROR = 1e-12
 LARGEST_TABLE = 1 << 16
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Noise of a size: how it is drawn, and what is lost by an answer.
-
-    Args:
-        draw: Fills its first array with noise of the size; the second may be overwritten.
-        lose: Turns the distances of answers from the middle of two values into losses, for two values so far apart
-            (the first minus the second) and the size.
-    """
-
-    draw: Callable[[np.random.Generator, float, Reals, Reals], None]
-    lose: Callable[[Reals, float, float], None]
+Noise = Laplace | DiscreteLaplace | Gaussian | DiscreteGaussian
 
 
 @dataclass(frozen=True)
@@ -269,74 +250,62 @@ class AddedNoise(Channel):
     """The value plus noise, on the line or on the integers.
 
     Args:
-        noise: The noise.
-        size: Its parameter: a scale or a sigma.
+        noise: The mechanism that adds it.
         zero: The value in world 0.
         one: The value in world 1.
-        slope: The most by which the loss changes where the answer does by 1, if answers are rounded; else 0.
     """
 
     noise: Noise
-    size: float
     zero: float
     one: float
-    slope: float
 
     def draw(self, rng: np.random.Generator, world: World, answers: Reals, spare: Reals) -> None:
-        self.noise.draw(rng, self.size, answers, spare)
+        match self.noise:
+            case Laplace(scale=scale):
+                # The difference of two exponential variables.
+                rng.standard_exponential(out=answers)
+                rng.standard_exponential(out=spare)
+                answers -= spare
+                answers *= scale
+            case DiscreteLaplace(scale=scale):
+                # Of two geometric variables, the integer parts of exponential ones.
+                for drawn in (answers, spare):
+                    rng.standard_exponential(out=drawn)
+                    np.multiply(drawn, scale, out=drawn)
+                    np.floor(drawn, out=drawn)
+                answers -= spare
+            case Gaussian(sigma=sigma):
+                rng.standard_normal(out=answers)
+                answers *= sigma
+            case DiscreteGaussian(sigma=sigma):
+                # From a table that omits a mass of less than 1e-300.
+                values, edges = _gaussian_table(sigma)
+                rng.random(out=spare)
+                np.take(values, np.searchsorted(edges, spare, side="right"), out=answers)
         answers += self.zero if world is World.ZERO else self.one
 
     def add_loss(self, answers: Reals, losses: Reals, spare: Reals) -> None:
+        """Of Laplace noise it is linear between the two values and constant outside, of Gaussian noise linear."""
         np.subtract(answers, (self.zero + self.one) / 2, out=spare)  # exact for integers
-        self.noise.lose(spare, self.zero - self.one, self.size)
+        apart = self.zero - self.one
+        match self.noise:
+            case Laplace(scale=scale) | DiscreteLaplace(scale=scale):
+                spare *= np.copysign(2 / scale, apart)
+                np.clip(spare, -abs(apart) / scale, abs(apart) / scale, out=spare)
+            case Gaussian(sigma=sigma) | DiscreteGaussian(sigma=sigma):
+                spare *= apart / sigma**2
         losses += spare
 
     @property
     def error(self) -> float:
-        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * self.slope
-
-
-def _laplace_loss(distances: Reals, apart: float, scale: float) -> None:
-    """(|y - one| - |y - zero|) / scale, which is linear between the two values and constant outside."""
-    distances *= np.copysign(2 / scale, apart)
-    most = abs(apart) / scale
-    np.clip(distances, -most, most, out=distances)
-
-
-def _gaussian_loss(distances: Reals, apart: float, sigma: float) -> None:
-    """(zero - one) (y - (zero + one) / 2) / sigma^2."""
-    distances *= apart / sigma**2
-
-
-def _laplace(rng: np.random.Generator, scale: float, answers: Reals, spare: Reals) -> None:
-    """The difference of two exponential variables."""
-    rng.standard_exponential(out=answers)
-    rng.standard_exponential(out=spare)
-    answers -= spare
-    answers *= scale
-
-
-def _gaussian(rng: np.random.Generator, sigma: float, answers: Reals, spare: Reals) -> None:
-    rng.standard_normal(out=answers)
-    answers *= sigma
-
-
-def _discrete_laplace(rng: np.random.Generator, scale: float, answers: Reals, spare: Reals) -> None:
-    """The difference of two geometric variables: the integer part of an exponential one is geometric."""
-    for drawn in (answers, spare):
-        rng.standard_exponential(out=drawn)
-        np.multiply(drawn, scale, out=drawn)
-        np.floor(drawn, out=drawn)
-    answers -= spare
-
-
-def _discrete_gaussian(
-    rng: np.random.Generator, sigma: float, answers: Reals, spare: Reals
-) -> None:
-    """From a table that omits a mass of less than 1e-300."""
-    values, edges = _gaussian_table(sigma)
-    rng.random(out=spare)
-    np.take(values, np.searchsorted(edges, spare, side="right"), out=answers)
+        match self.noise:
+            case Laplace(scale=scale):
+                slope = 1 / scale
+            case Gaussian(sigma=sigma):
+                slope = abs(self.zero - self.one) / sigma**2
+            case _:
+                return 0.0
+        return 8 * UNIT_ROUNDOFF * (abs(self.zero) + abs(self.one)) * slope
 
 
 @lru_cache(maxsize=16)
@@ -368,39 +337,14 @@ def reach_of(mechanism: Composable, adjacency: Adjacency) -> float:
 
 
 @channel_of.register
-def _(mechanism: Laplace, between: Between) -> Channel:
-    noise = Noise(_laplace, _laplace_loss)
-    return _added(noise, mechanism, mechanism.scale, between, slope=1 / mechanism.scale)
-
-
-@channel_of.register
-def _(mechanism: Gaussian, between: Between) -> Channel:
-    slope = abs(between.zero - between.one) / mechanism.sigma**2
-    return _added(Noise(_gaussian, _gaussian_loss), mechanism, mechanism.sigma, between, slope)
-
-
-@channel_of.register
-def _(mechanism: DiscreteLaplace, between: Between) -> Channel:
-    return _added(Noise(_discrete_laplace, _laplace_loss), mechanism, mechanism.scale, between)
-
-
-@channel_of.register
-def _(mechanism: DiscreteGaussian, between: Between) -> Channel:
-    if not 76 * mechanism.sigma < LARGEST_TABLE:
-        raise UnsupportedError(
-            repr(mechanism),
-            f"the experiment draws from a table of its outcomes, of at most {LARGEST_TABLE} values",
-        )
-    return _added(Noise(_discrete_gaussian, _gaussian_loss), mechanism, mechanism.sigma, between)
-
-
-def _added(
-    noise: Noise, mechanism: Composable, size: float, between: Between, slope: float = 0.0
-) -> Channel:
+def _(mechanism: Noise, between: Between) -> Channel:
     """Noise on the two values, once it is certain that these are within the mechanism's sensitivity, rounding aside.
 
     The values of discrete noise are integers.
     """
+    if isinstance(mechanism, DiscreteGaussian) and not 76 * mechanism.sigma < LARGEST_TABLE:
+        table = f"a table of its outcomes, of at most {LARGEST_TABLE} values"
+        raise UnsupportedError(repr(mechanism), f"the experiment draws from {table}")
     apart, most = abs(between.zero - between.one), reach_of(mechanism, between.adjacency)
     if not apart <= most * (1 + DISTANCE_ERROR):
         name = "|statistic(zero) - statistic(one)|"
@@ -410,7 +354,7 @@ def _added(
             value == math.floor(value) and abs(value) < 2**50
         ):
             raise DomainError("statistic", value, "an integer")
-    return AddedNoise(noise, size, between.zero, between.one, slope)
+    return AddedNoise(mechanism, between.zero, between.one)
 
 
 # A mechanism on a Poisson sample: the differing record is in it or not, and the others are held fixed.
@@ -466,16 +410,10 @@ def _(mechanism: Sampled, between: Between) -> Channel:
     outcomes = base.outcomes()
     if outcomes is None:
         return SampledChannel(base, mechanism.rate, between.holder)
-    return _mixed(outcomes, mechanism.rate, between.holder)
-
-
-def _mixed(outcomes: tuple[Outcome, ...], rate: float, holder: World) -> FiniteChannel:
     with localcontext(Context(prec=DIGITS)):
-        q = Decimal(rate)
-        mixed = tuple(
-            Outcome(each.answer, q * each.zero + (1 - q) * each.one, each.one)
-            if holder is World.ZERO
-            else Outcome(each.answer, each.zero, q * each.one + (1 - q) * each.zero)
-            for each in outcomes
-        )
-    return FiniteChannel(mixed)
+        q = Decimal(mechanism.rate)
+        if between.holder is World.ZERO:
+            mixed = [replace(each, zero=q * each.zero + (1 - q) * each.one) for each in outcomes]
+        else:
+            mixed = [replace(each, one=q * each.one + (1 - q) * each.zero) for each in outcomes]
+    return FiniteChannel(tuple(mixed))

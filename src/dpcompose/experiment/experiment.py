@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -26,8 +26,8 @@ from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary, require_adversary
 from dpcompose.experiment.channel import Reals, World
 from dpcompose.experiment.measured import Limits, Measured, Seed, Tally, Views, coins_of
-from dpcompose.experiment.round import Rules, States
-from dpcompose.experiment.solved import Solved, answer, opened, proposed, walk
+from dpcompose.experiment.round import Rules, States, checked
+from dpcompose.experiment.solved import Solved, answer, chosen, opened, walk
 from dpcompose.numerics import largest
 from dpcompose.pictured import Card
 from dpcompose.values import Adjacency, Bound, Certificate, Orientation
@@ -63,16 +63,14 @@ class Certified:
             DomainError: If a number is outside its domain, or the adjacency or orientation is not the game's.
         """
         rounds = self.rounds.delta(epsilon=epsilon, **self._game(options))
-        if self.filter is None:
-            return rounds
-        return self._smaller(rounds, _delta_at(self.filter, epsilon))
+        own = self.filter
+        return rounds if own is None else _smaller(rounds, _delta_at(own, epsilon), own)
 
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
         """The largest epsilon of every adversary at a delta; its upper end holds for each. Raises as `delta` does."""
         rounds = self.rounds.epsilon(delta=delta, **self._game(options))
-        if self.filter is None:
-            return rounds
-        return self._smaller(rounds, self.filter.epsilon_at(delta=delta))
+        own = self.filter
+        return rounds if own is None else _smaller(rounds, own.epsilon_at(delta=delta), own)
 
     def profile(self, **options: Unpack[Options]) -> Profile:
         """The curve delta(epsilon) of the rounds, to be called at an array of epsilons. Raises as `delta` does.
@@ -96,18 +94,19 @@ class Certified:
         )
         return tuple(sorted((own, *others), key=lambda row: (row.kind == "estimate", row.epsilon)))
 
-    def _smaller(self, rounds: Bound, promise: float) -> Bound:
-        """The smaller upper end of both, and no lower one: nobody may reach what the rounds would allow."""
-        if rounds.upper <= promise or self.filter is None:
-            return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
-        return Bound(0.0, promise, Certificate(f"the promise of the {self.filter.kind} filter"))
-
     def _game(self, options: Options) -> dict[str, Any]:
         game: dict[str, Any] = {"adjacency": self.adjacency, "orientation": self.orientation}
         for name, own in game.items():
-            if options.get(name) is not None and options.get(name) is not own:
+            if options.get(name) not in (None, own):
                 raise DomainError(name, options.get(name), f"{own}, that of the game", _REMEDY)
         return {**options, **game}
+
+
+def _smaller(rounds: Bound, promise: float, filter: Filter) -> Bound:
+    """The smaller upper end of both, and no lower one: nobody may reach what the rounds would allow."""
+    if rounds.upper <= promise:
+        return Bound(min(0.0, rounds.upper), rounds.upper, rounds.certificate)
+    return Bound(0.0, promise, Certificate(f"the promise of the {filter.kind} filter"))
 
 
 def _delta_at(filter: Filter, epsilon: float) -> float:
@@ -227,12 +226,8 @@ class Experiment:
         count = check.count("transcripts", transcripts, least=1, most=MOST_TRANSCRIPTS)
         if not count * self.rounds <= MOST_ANSWERS:
             most = f"at most {MOST_ANSWERS // self.rounds} of {self.rounds} rounds"
-            raise DomainError(
-                "transcripts",
-                count,
-                most,
-                "To keep counts alone, which takes no memory, call `measure`",
-            )
+            remedy = "To keep counts alone, which takes no memory, call `measure`"
+            raise DomainError("transcripts", count, most, remedy)
         answers, loss, coins = (
             np.full((self.rounds, count), np.nan),
             np.empty(count),
@@ -336,7 +331,8 @@ class Experiment:
         state, size = opened(self.adversary, coins), answers.shape[1]
         loss, spare, places = np.zeros(size), np.empty(size), np.zeros(size, dtype=np.intp)
         for number in range(self.rounds):
-            state, groups = proposed(self.adversary, state, answers[:number], places, rules)
+            read = partial(checked, places=places, rules=rules)
+            state, groups = chosen(self.adversary, state, answers[:number], read)
             if groups is None:
                 return answers[:number], loss
             answer(groups, world, noise, answers[number], loss, spare)
@@ -435,7 +431,7 @@ def summarize(
         np.random.default_rng(check.count("seed", seed, least=0)),
     )
     measured = game.measure(transcripts=transcripts, rng=rng, failure=failure, progress=progress)
-    report = progress or _silent
+    report: Progress = progress or (lambda task, done, total: None)
     report("certifying", 0, DELTAS + 2)
     epsilons = _points(game, point, transcripts)
     ceiling = game.composition.profile(tolerance=DRAWN)(epsilons).upper
@@ -470,10 +466,6 @@ def _below(solved: Bound, most: float) -> Bound:
     return Bound(solved.lower, max(solved.lower, min(solved.upper, most)), solved.certificate)
 
 
-def _silent(what: str, done: int, total: int) -> None:
-    pass
-
-
 def _points(game: Experiment, epsilon: float, transcripts: int) -> Reals:
     """Epsilons from 0 to where delta is too small to be seen."""
     seen = game.composition.epsilon(delta=min(1.0 / transcripts, 0.5), tolerance=1e-3)
@@ -486,10 +478,8 @@ def _points(game: Experiment, epsilon: float, transcripts: int) -> Reals:
 def _theorems(game: Experiment, transcripts: int, report: Progress) -> tuple[TheoremCurve, ...]:
     """The curve of each theorem that applies, at a few deltas."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    deltas = [
-        float(f"{each:.2g}") for each in np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)
-    ]
-    for number, delta in enumerate(deltas):
+    deltas = np.geomspace(0.3, min(0.1, 1.0 / transcripts), DELTAS)
+    for number, delta in enumerate(float(f"{each:.2g}") for each in deltas):
         report("asking every theorem", number + 2, DELTAS + 2)
         for row in game.composition.compare(delta=delta, tolerance=DRAWN):
             if row.kind != "estimate" and row.epsilon < math.inf:

@@ -15,7 +15,6 @@ are relative to S: sharp in the tail, where a band of one width for all t (Dvore
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -277,7 +276,14 @@ class Measured:
         """
         points = entries_of("epsilons", epsilons, check.finite)
         flat = points.ravel()
-        zero, one = self._survivals
+        # The loss of each round errs by a few roundings of its terms, and so does their sum.
+        inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
+        ends = EDGES[[inside[0], inside[-1] + 1]] if len(inside) else np.ones(1)
+        margin = (1e-12 * max(1.0, float(np.max(np.abs(ends)))) + self.error) * (1 + self.rounds)
+        # Each direction gets half of the failure probability.
+        failure = self.failure / self.shares / 2
+        zero = survival(self.zero, failure=failure, margin=margin)
+        one = survival(self.one, failure=failure, margin=margin)
         lower = np.maximum(zero.lower(flat), one.lower(flat))
         # The margin of 1e-15 covers the rounding of the sums.
         lower = np.maximum(lower * (1 - 1e-9) - 1e-15, 0.0)
@@ -321,33 +327,9 @@ class Measured:
         low, high = (EDGES[inside[0]], EDGES[inside[-1] + 1]) if len(inside) else (-1.0, 1.0)
         edges = np.linspace(low, high, bins + 1)
         middles = (EDGES[1:-2] + EDGES[2:-1]) / 2
-        zero, one = (
-            np.histogram(middles, edges, weights=tally.counts[1:-1])[0] / tally.transcripts
-            for tally in (self.zero, mirrored)
-        )
-        return edges, zero, one
-
-    @property
-    def _survivals(self) -> tuple[Survival, Survival]:
-        # The loss of each round errs by a few roundings of its terms, and so does their sum.
-        margin = (1e-12 * max(1.0, self._largest) + self.error) * (1 + self.rounds)
-        # Each direction gets half of the failure probability.
-        failure = self.failure / self.shares / 2
-        return (
-            survival(self.zero, failure=failure, margin=margin),
-            survival(self.one, failure=failure, margin=margin),
-        )
-
-    @property
-    def _largest(self) -> float:
-        """The largest finite loss, in size."""
-        inside = np.flatnonzero((self.zero.counts + self.one.counts)[1:-1]) + 1
-        ends = (
-            [abs(EDGES[place]) for i in (0, -1) for place in (inside[i], inside[i] + 1)]
-            if len(inside)
-            else [1.0]
-        )
-        return max((float(end) for end in ends if math.isfinite(end)), default=1.0)
+        zero = np.histogram(middles, edges, weights=self.zero.counts[1:-1])[0]
+        one = np.histogram(middles, edges, weights=mirrored.counts[1:-1])[0]
+        return edges, zero / self.zero.transcripts, one / mirrored.transcripts
 
 
 @dataclass(frozen=True)
@@ -393,7 +375,9 @@ def survival(tally: Tally, *, failure: float, margin: float) -> Survival:
     high = np.minimum(
         (1 - betaincinv(n - ranks + 1.0, ranks, level)) * (1 + QUANTILE_ERROR) + 1e-15, 1.0
     )
-    bins = _bins_of_ranks(tally, ranks)
+    # The bin in which the r-th largest loss lies.
+    from_above = np.cumsum(tally.counts[::-1])
+    bins = BINS - 1 - np.searchsorted(from_above, ranks, side="left").astype(np.int64)
     start, end = EDGES[bins] - margin, EDGES[bins + 1] + margin
     # Losses that are infinite stay so, and count as finite beyond the last edge only from below.
     start = np.where(ranks <= tally.infinite, np.inf, start)
@@ -417,12 +401,6 @@ def shares_of(ranks: Reals, transcripts: int) -> Reals:
     """The shares of the failure that the ranks have; they sum to at most 1 after every rounding."""
     tail = np.minimum(ranks, transcripts + 1 - ranks) ** -0.5
     return (0.5 / len(ranks) + 0.5 * tail / tail.sum()) * (1 - 1e-12)
-
-
-def _bins_of_ranks(tally: Tally, ranks: Reals) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The bin in which the r-th largest loss lies."""
-    from_above = np.cumsum(tally.counts[::-1])
-    return len(tally.counts) - 1 - np.searchsorted(from_above, ranks, side="left").astype(np.int64)
 
 
 def _expected(masses: Reals, places: Reals, epsilons: Reals) -> Reals:

@@ -274,21 +274,13 @@ class Rules:
     def _checked(self, query: Query) -> Channel:
         if not any(_is_member(query.mechanism, each) for each in self.family):
             raise DomainError("mechanism", query.mechanism, "a member of the family")
-        side = direction(query.zero, query.one, self.adjacency)
+        pair, side = (query.zero, query.one), direction(query.zero, query.one, self.adjacency)
         if side is None:
-            raise DomainError(
-                "databases",
-                (query.zero, query.one),
-                f"a pair adjacent under {self.adjacency.value}",
-            )
+            raise DomainError("databases", pair, f"a pair adjacent under {self.adjacency.value}")
         if side < 0 and self.orientation is Orientation.SAME:
-            pair, remedy = (
-                (query.zero, query.one),
-                "Orientation.FREE lets the adversary place every pair anew",
-            )
-            raise DomainError(
-                "databases", pair, "the record in world 0, as the orientation is the same", remedy
-            )
+            domain = "the record in world 0, as the orientation is the same"
+            remedy = "Orientation.FREE lets the adversary place every pair anew"
+            raise DomainError("databases", pair, domain, remedy)
         zero, one = (_value(query, database) for database in (query.zero, query.one))
         # When a record is replaced, each database holds one. The pair's record is in world 0 unless the pair may be
         # reversed.
@@ -355,20 +347,15 @@ def checked(proposed: Any, places: Places, rules: Rules) -> Groups:
     if proposed.which is None and rules.states is None:
         return Groups(((rules.channel(queries[0]), None),), places)
     transcripts = len(places)
-    which = (
-        np.zeros(transcripts, dtype=np.intp)
-        if proposed.which is None
-        else np.asarray(proposed.which)
-    )
+    which = np.asarray(np.zeros_like(places) if proposed.which is None else proposed.which)
     if which.shape != (transcripts,) or which.dtype.kind not in "iu":
         shape = f"{which.dtype} of shape {which.shape}"
         raise DomainError(
             "which", shape, f"integers, one for each of the {transcripts} transcripts"
         )
     if transcripts and not (which.min() >= STOPPED and which.max() < len(queries)):
-        raise DomainError(
-            "which", (int(which.min()), int(which.max())), f"places from -1 to {len(queries) - 1}"
-        )
+        ends = int(which.min()), int(which.max())
+        raise DomainError("which", ends, f"places from -1 to {len(queries) - 1}")
     found: list[tuple[Channel, NDArray[np.intp] | None]] = []
     idle, after = [np.flatnonzero(which == STOPPED)], places.copy()
     for place, query in enumerate(queries):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpcompose import check
 from dpcompose.errors import DomainError, RefusedRoundError, UnsupportedError
 from dpcompose.experiment.adversaries import Adversary
 from dpcompose.experiment.channel import DIGITS, Outcome, Reals, World, log_ratio
-from dpcompose.experiment.round import Groups, Places, Rules, checked, reason_of
+from dpcompose.experiment.round import Groups, Rules, checked, reason_of
 from dpcompose.values import Bound, Certificate, down, up
 
 Read = TypeVar("Read")
@@ -32,17 +32,6 @@ def opened(adversary: Adversary, rng: np.random.Generator | None) -> Any:
     except Exception as error:
         without = " (it was given no coins)" if rng is None else ""
         raise RefusedRoundError(1, f"{reason_of(error)}{without}") from error
-
-
-def proposed(
-    adversary: Adversary, state: Any, answers: Reals, places: Places, rules: Rules
-) -> tuple[Any, Groups | None]:
-    """The next state, and the next round of the adversary, checked; None if it stops.
-
-    Raises:
-        RefusedRoundError: If it may not, or fails.
-    """
-    return chosen(adversary, state, answers, lambda proposal: checked(proposal, places, rules))
 
 
 def chosen(
@@ -116,8 +105,12 @@ class Solved:
             raise DomainError("epsilon", point, f"a number from -{LARGEST:g} to {LARGEST:g}")
         with localcontext(CONTEXT):
             orders = (self.zero, self.one), (self.one, self.zero)
-            found = max(self._excess(point, *order) for order in orders)
-            error = (1 + Decimal(point).exp()) * ROUNDING
+            growth, none = Decimal(point).exp(), Decimal(0)
+            found = max(
+                sum((max(p - growth * q, none) for p, q in zip(*order, strict=True)), none)
+                for order in orders
+            )
+            error = (1 + growth) * ROUNDING
             low, high = max(found - error, Decimal(0)), found + error
         made = Certificate("every view of the tree, in 60 digits", unit="absolute")
         return Bound(max(down(float(low)), 0.0), min(up(float(high)), 1.0), made)
@@ -143,13 +136,6 @@ class Solved:
         """ln p_0 / p_1 of every view."""
         with localcontext(Context(prec=30)):
             return np.array([*map(log_ratio, self.zero, self.one)])
-
-    @staticmethod
-    def _excess(epsilon: float, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
-        a = Decimal(epsilon).exp()
-        return sum(
-            (max(p - a * q, Decimal(0)) for p, q in zip(one, other, strict=True)), Decimal(0)
-        )
 
 
 def _largest_loss(delta: Decimal, one: tuple[Decimal, ...], other: tuple[Decimal, ...]) -> Decimal:
@@ -205,7 +191,8 @@ def _groups_of(adversary: Adversary, answers: Reals, rules: Rules) -> Groups | N
     state = opened(adversary, None)
     groups, places = None, np.zeros(answers.shape[1], dtype=np.intp)
     for number in range(len(answers) + 1):
-        state, groups = proposed(adversary, state, answers[:number], places, rules)
+        read = partial(checked, places=places, rules=rules)
+        state, groups = chosen(adversary, state, answers[:number], read)
         places = places if groups is None else groups.places
     return groups
 
