@@ -181,7 +181,6 @@ def _copied(store: Store) -> MemoryStore:
     assert isinstance(store, MemoryStore)
     with store.snapshot():
         store._connection.backup(copy._connection)
-        copy._tables.keys |= store._tables.keys
     return copy
 
 
