@@ -85,8 +85,10 @@ def _stated(part: ComposablePart) -> Keys:
         case RenyiCurve() if isinstance(line := part.stated.curve, RenyiLine):
             numbers = (("rho", line.rho), ("xi", line.xi))
             return (("kind", "renyi-line"), *numbers, ("holds_under", part.holds_under))
-        case DominatingPair(pair=Pair(remove=Atoms() as table)) if _is_of(part, table):
-            masses = (("upper", table.upper), ("lower", table.lower))
+        case DominatingPair(
+            pair=Pair(remove=Atoms(upper=upper, lower=lower)), holds_under=adjacency
+        ) if part == DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency):
+            masses = (("upper", upper), ("lower", lower))
             return (("kind", "dominating-pair"), *masses, ("holds_under", part.holds_under))
         case _:
             try:
@@ -97,13 +99,6 @@ def _stated(part: ComposablePart) -> Keys:
                     repr(part), reason, "Give its values at some points"
                 ) from None
             return (("kind", dashed(name)), *given.items())
-
-
-def _is_of(part: DominatingPair, table: Atoms) -> bool:
-    """Whether a dominating pair is determined by the masses of its table."""
-    return part == DominatingPair.atoms(
-        upper=table.upper, lower=table.lower, adjacency=part.holds_under
-    )
 
 
 LARGEST_FILE = 10_000_000
