@@ -120,11 +120,9 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         if id(event) in above:
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
-            raise DomainError(
-                "event",
-                f"<more than {MOST_AROUND} inside one another>",
-                f"samples and selections inside one another at most {MOST_AROUND} deep",
-            )
+            shown = f"<more than {MOST_AROUND} inside one another>"
+            accepted = f"samples and selections inside one another at most {MOST_AROUND} deep"
+            raise DomainError("event", shown, accepted)
         return row.composition(
             event, adjacency, read_event(event.event, adjacency, (*above, id(event)))
         )
@@ -258,16 +256,12 @@ def _library(what: str) -> Any:
 
 
 @cache
-def _accountant() -> type[Any]:
-    library = _library("Accountant")
-    stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
-    return type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
-
-
 def __getattr__(name: str) -> Any:
     """Create the class `Accountant` when it is first accessed, since it derives from a class of
     dp_accounting.
     """
-    if name == "Accountant":
-        return _accountant()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "Accountant":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    library = _library("Accountant")
+    stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
+    return type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
