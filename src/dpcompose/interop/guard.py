@@ -368,17 +368,16 @@ class TrainingGuard:
             raise UnsupportedError(what, "no filter bounds it", "Open it with a filter")
         promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
         if self._filter not in (None, own, type(own)):
-            name, value = "filter", self._filter
-            accepted = f"that of the scope, {type(own).__name__}, or None"
+            wrong = "filter", self._filter, f"that of the scope, {type(own).__name__}, or None"
         elif self._adjacency not in (None, account.adjacency):
-            name, value = "adjacency", self._adjacency
             accepted = f"{account.adjacency}, that of the scope {self.scope!r}"
+            wrong = "adjacency", self._adjacency, accepted
         elif not promised <= self.target * TYPED:
-            name, value = "epsilon", self.target
             accepted = f"at least what the scope {self.scope!r} may spend: {promised:.6g} at delta {self.delta:.6g}"
+            wrong = "epsilon", self.target, accepted
         else:
             return account
-        raise DomainError(name, value, accepted, "State that, or open another scope")
+        raise DomainError(*wrong, "State that, or open another scope")
 
     def _room(self, mechanism: Composable, delta: NumericLiteral | None) -> int:
         """The number of further charges of this mechanism that fit the scope and all of its
@@ -475,9 +474,8 @@ class TrainingGuard:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
             accepted = "triples (sigma, rate, steps), or pairs (mechanism, steps)"
             raise DomainError("schedule", item, accepted)
-        kind: StepKind = {"mechanism": item[0]}
-        if len(item) == 3:
-            kind = {"sigma": item[0], "rate": item[1]}
+        by_rate: StepKind = {"sigma": item[0], "rate": item[1]}
+        kind: StepKind = {"mechanism": item[0]} if len(item) == 2 else by_rate
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
     def _require_own_process(self) -> None:

@@ -63,10 +63,7 @@ def plan_of(
 
 def _table(part: ComposablePart, times: int) -> Keys:
     """The plan entry of a mechanism that runs `times` times, as key-value pairs."""
-    sampled = isinstance(part, Sampled)
-    keys = _whole(part.base) if sampled else _stated(part)
-    rate: Keys = (("rate", part.rate),) if sampled else ()
-    return (*keys, *rate, *((("times", times),) if times > 1 else ()))
+    return (*_stated(part), ("times", times)) if times > 1 else _stated(part)
 
 
 def _whole(composition: Composition) -> Keys:
@@ -79,6 +76,8 @@ def _whole(composition: Composition) -> Keys:
 
 def _stated(part: ComposablePart) -> Keys:
     match part:
+        case Sampled(base=base, rate=rate):
+            return (*_whole(base), ("rate", rate))
         case PrivateSelection(base=base, tries=tries, shape=shape):
             inner = ("base", _whole(compose(base)))
             return (("kind", SELECTION), inner, ("tries", tries), ("shape", shape))
