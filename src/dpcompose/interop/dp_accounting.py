@@ -255,7 +255,6 @@ def _library(what: str) -> Any:
     return optional_library("dp_accounting", what, "dp-accounting")
 
 
-@cache
 def __getattr__(name: str) -> Any:
     """Create the class `Accountant` when it is first accessed, since it derives from a class of
     dp_accounting.
@@ -264,4 +263,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     library = _library("Accountant")
     stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
-    return type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
+    kind = type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
+    return globals().setdefault(name, kind)

@@ -16,7 +16,7 @@ import math
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import FrameType
 from typing import Any, Literal, NamedTuple, cast
 
@@ -461,7 +461,6 @@ def get_noise_multiplier(
     return calibrate(training, epsilon=target, delta=delta, bracket=(1e-12, MOST_NOISE)).value
 
 
-@cache
 def __getattr__(name: str) -> Any:
     """Create the class `Accountant` when it is first accessed, since it derives from a class of
     Opacus, and register it with Opacus; an earlier registration is replaced.
@@ -472,7 +471,7 @@ def __getattr__(name: str) -> Any:
     stated = {"__module__": __name__, "__doc__": _Accounting.__doc__}
     kind = type("Accountant", (_Accounting, accountants.IAccountant), stated)
     accountants.register_accountant(NAME, kind, force=True)
-    return kind
+    return globals().setdefault(name, kind)
 
 
 with suppress(MissingExtraError):  # who imports this for a history needs no Opacus
