@@ -577,7 +577,8 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
         text: The mechanism, as text.
     """
     ends = itertools.accumulate(times for _, times in schedule)
-    ahead = [(each, end) for (each, _), end in zip(schedule, ends, strict=True) if end > taken]
+    rounds = zip(schedule, ends, strict=True)
+    ahead = [(each, end) for (each, times), end in rounds if times and end > taken]
     same = itertools.takewhile(lambda item: item[0] == text, ahead)
     return max((end for _, end in same), default=taken) - taken
 
