@@ -248,8 +248,7 @@ def test_json_of_what_is_no_event() -> None:
 )
 def test_a_missing_library_says_what_to_type(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    adapter._library.cache_clear()
-    adapter._accountant.cache_clear()
+    monkeypatch.delitem(vars(adapter), "Accountant", raising=False)
     with pytest.raises(MissingExtraError, match=r"dpcompose\[dp-accounting\]"):
         asked()
     with pytest.raises(AttributeError, match="no attribute 'Acountant'"):

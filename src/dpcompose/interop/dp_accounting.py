@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
 from dpcompose import check
@@ -66,7 +66,8 @@ def to_dp_event(composition: Composable, *, adjacency: Adjacency = Adjacency.ADD
         MissingExtraError: If dp_accounting is not installed.
         UnsupportedError: If a mechanism has no event, or the installed version lacks its class.
     """
-    wire, library = to_named_tuple(composition, adjacency=adjacency), _library("to_dp_event")
+    wire = to_named_tuple(composition, adjacency=adjacency)
+    library = optional_library("dp_accounting", "to_dp_event", "dp-accounting")
     try:
         return library.DpEvent.from_named_tuple(wire)
     except AttributeError as error:
@@ -120,11 +121,9 @@ def _read_one(event: Any, adjacency: Adjacency, above: tuple[int, ...]) -> Compo
         if id(event) in above:
             raise DomainError("event", "a cycle", "a tree: this event contains itself")
         if len(above) == MOST_AROUND:
-            raise DomainError(
-                "event",
-                f"<more than {MOST_AROUND} inside one another>",
-                f"samples and selections inside one another at most {MOST_AROUND} deep",
-            )
+            shown = f"<more than {MOST_AROUND} inside one another>"
+            accepted = f"samples and selections inside one another at most {MOST_AROUND} deep"
+            raise DomainError("event", shown, accepted)
         return row.composition(
             event, adjacency, read_event(event.event, adjacency, (*above, id(event)))
         )
@@ -252,22 +251,13 @@ def _epsilon(composition: Composition, delta: float, adjacency: Adjacency) -> Bo
     return composition.epsilon(delta=delta, adjacency=adjacency)
 
 
-@cache
-def _library(what: str) -> Any:
-    return optional_library("dp_accounting", what, "dp-accounting")
-
-
-@cache
-def _accountant() -> type[Any]:
-    library = _library("Accountant")
-    stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
-    return type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
-
-
 def __getattr__(name: str) -> Any:
     """Create the class `Accountant` when it is first accessed, since it derives from a class of
     dp_accounting.
     """
-    if name == "Accountant":
-        return _accountant()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "Accountant":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    library = optional_library("dp_accounting", "Accountant", "dp-accounting")
+    stated = {"library": library, "__module__": __name__, "__doc__": _ExactAccountant.__doc__}
+    kind = type("Accountant", (_ExactAccountant, library.PrivacyAccountant), stated)
+    return globals().setdefault(name, kind)

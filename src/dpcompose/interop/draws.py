@@ -55,14 +55,12 @@ class Finding:
         return UnsupportedError(self.name, self.reason, f"Change: {self.line}")
 
 
-@cache
-def _findings() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files("dpcompose.interop") / "findings.toml").read_text("utf-8"))
+_FINDINGS = tomllib.loads((files("dpcompose.interop") / "findings.toml").read_text("utf-8"))
 
 
 def finding(key: str, **values: Any) -> Finding:
     """A finding of the table, with these values in its sentences."""
-    row = _findings()[key]
+    row = _FINDINGS[key]
     texts = {name: row[name].format(**values) for name in ("name", "reason", "line")}
     return Finding(**texts, refused=row.get("refused", False))
 
@@ -458,13 +456,12 @@ def _tensors(tree: Any) -> Iterator[Any]:
 
 def _half(tree: Any, records: int, rows: slice, dim: int) -> Any:
     """The rows of the tensors that have one for each record; anything else as it is."""
-    tensor: Any = library("torch").Tensor
 
     def part(leaf: Any) -> Any:
-        counts = isinstance(leaf, tensor) and leaf.dim() > dim and leaf.shape[dim] == records
+        counts = leaf.dim() > dim and leaf.shape[dim] == records
         return leaf[(slice(None),) * dim + (rows,)] if counts else leaf
 
-    return library("torch.utils._pytree").tree_map(part, tree)
+    return library("torch.utils._pytree").tree_map_only(library("torch").Tensor, part, tree)
 
 
 Outputs = list[tuple[Any, str, Any]]

@@ -103,14 +103,12 @@ def counted(root: Any) -> list[tuple[Any, int]]:
     """
     if not is_composition(root):
         return [(root, 1)]
-    below, events, waiting = dict[int, Children](), {id(root): root}, [root]
+    events, below, waiting = dict[int, Any](), dict[int, Children](), [root]
     while waiting:
         event = waiting.pop()
         if id(event) not in below:
-            below[id(event)] = _children(event)
-            inner = [child for child, _ in below[id(event)] if is_composition(child)]
-            events |= {id(child): child for child in inner}
-            waiting += inner
+            events[id(event)], below[id(event)] = event, _children(event)
+            waiting += [child for child, _ in below[id(event)] if is_composition(child)]
     graph = {
         key: [id(child) for child, _ in below[key][::-1] if id(child) in below] for key in below
     }

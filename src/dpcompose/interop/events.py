@@ -56,7 +56,6 @@ RELATIONS = {
 NOTHING = compose()
 Read = Callable[..., Composable]
 """Maps an event, an adjacency and what an enclosing event holds, to a composition."""
-Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -171,10 +170,6 @@ def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
     return DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency)
 
 
-def _epsilon_delta(event: Any, adjacency: Adjacency) -> Composable:
-    return BlackBox(event.epsilon, delta=event.delta, holds_under=adjacency)
-
-
 def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
     rho, xi = check.nonnegative("rho", event.rho), check.nonnegative("xi", event.xi)
     return (
@@ -218,10 +213,6 @@ def _truncated(event: Any, adjacency: Adjacency) -> Composable:
     if sigma == 0:
         return BlackBox(0.0, delta=rate, holds_under=adjacency)
     return TruncatedPoisson(sigma, rate=rate, records=records, batch=min(batch, records))
-
-
-def _nothing(event: Any, adjacency: Adjacency) -> Composable:
-    return NOTHING
 
 
 def _everything(event: Any, adjacency: Adjacency) -> Composable:
@@ -317,9 +308,10 @@ def _read_declared(
     return kind(**values, holds_under=adjacency)
 
 
+_EPSILON_DELTA = {"epsilon": "epsilon", "delta": "delta"}
 _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
-    "NoOpDpEvent": EventRow("", _nothing),
+    "NoOpDpEvent": EventRow("", lambda *event: NOTHING),
     "NonPrivateDpEvent": EventRow("", _everything),
     "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, Gaussian)),
     "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, Laplace)),
@@ -328,7 +320,7 @@ EVENTS: dict[str, EventRow] = _declared_rows() | {
     "RandomizedResponseDpEvent": EventRow(
         "noise_parameter num_buckets", _randomized_response,
         (Adjacency.REPLACE, Adjacency.ZERO_OUT), "a record that is not there gives no answer"),
-    "EpsilonDeltaDpEvent": EventRow("epsilon delta", _epsilon_delta),
+    "EpsilonDeltaDpEvent": EventRow("epsilon delta", partial(_read_declared, BlackBox, _EPSILON_DELTA)),
     "ZCDpEvent": EventRow("rho xi", _concentrated),
     "MixtureOfGaussiansDpEvent": EventRow(
         "standard_deviation sensitivities sampling_probs", _mixture,
@@ -379,18 +371,18 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
 def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     """The event of one mechanism; UnsupportedError if none describes it under this adjacency."""
     if not isinstance(part, Stated) or part.holds_under is adjacency:
-        name, fields = _described(part, adjacency)
-        if fields and (name not in EVENTS or adjacency in EVENTS[name].relations):
-            return _together([event_tuple(name, **each) for each in fields])
+        events = _described(part, adjacency)
+        row = EVENTS.get(events[0].class_name) if events else None
+        if events and (row is None or adjacency in row.relations):
+            return _together(events)
     reason = f"no event of dp_accounting says this under {adjacency.value}"
     raise UnsupportedError(
         repr(part), reason, "Ask dpcompose itself, or state it as a BlackBox under that adjacency"
     )
 
 
-def _described(part: ComposablePart, adjacency: Adjacency) -> tuple[str, list[Fields]]:
-    """The class of the events that describe a mechanism together, and the fields of each; none if
-    no event does.
+def _described(part: ComposablePart, adjacency: Adjacency) -> list[Any]:
+    """The events that describe a mechanism together; none if no event does.
 
     Rounded numbers are rounded to the conservative side. A noise event has one sensitivity, which
     is doubled for replacement: a mechanism that states another one for it has no event there.
@@ -398,71 +390,66 @@ def _described(part: ComposablePart, adjacency: Adjacency) -> tuple[str, list[Fi
     is_replace = adjacency is Adjacency.REPLACE
     match part:
         case Stated(event=(name, fields)):
-            return name, [_declared_fields(part, fields)]
+            return [event_tuple(name, **_declared_fields(part, fields))]
         case GaussianDP(mu=0) if not is_replace:
-            return "NoOpDpEvent", [{}]
+            return [event_tuple("NoOpDpEvent")]
         case GaussianDP(mu=mu) if not is_replace:
-            return "GaussianDpEvent", [{"noise_multiplier": quotient_below(1.0, mu)}]
+            return [event_tuple("GaussianDpEvent", noise_multiplier=quotient_below(1.0, mu))]
         case Gaussian() | Laplace() if not is_replace or part.replace_sensitivity is None:
             size = part.sigma if isinstance(part, Gaussian) else part.scale
             multiplier = quotient_below(size, part.sensitivity)
-            return f"{type(part).__name__}DpEvent", [{"noise_multiplier": multiplier}]
+            return [event_tuple(f"{type(part).__name__}DpEvent", noise_multiplier=multiplier)]
         case DiscreteLaplace(scale=scale):
             rate = 1 / scale
             rate = rate if Fraction(rate) * Fraction(scale) >= 1 else up(rate)
-            shifts = _shifts(part, is_replace)
-            each = [{"noise_parameter": rate, "sensitivity": shift} for shift in shifts]
-            return "DiscreteLaplaceDpEvent", each
+            event = partial(event_tuple, "DiscreteLaplaceDpEvent", noise_parameter=rate)
+            return [event(sensitivity=shift) for shift in _shifts(part, is_replace)]
         case DiscreteGaussian(sigma=sigma):
-            sizes = map(float, _shifts(part, is_replace))
-            each = [{"sigma": sigma, "sensitivity": size, "dimension": 1} for size in sizes]
-            return "DiscreteGaussianDpEvent", each
-        case RandomizedResponse(stated=epsilon, categories=count) if epsilon < 700:
-            noise = count / (math.expm1(epsilon) + count) * (1 - 8 * UNIT_ROUNDOFF)
-            fields = {"noise_parameter": noise if epsilon else 1.0, "num_buckets": count}
-            return "RandomizedResponseDpEvent", [fields] if is_replace else []
-        case BlackBox(stated=stated) if stated.delta == 1:
-            return "NonPrivateDpEvent", [{}]
-        case BlackBox():
-            return "EpsilonDeltaDpEvent", [
-                _declared_fields(part, {"epsilon": "epsilon", "delta": "delta"})
+            event = partial(event_tuple, "DiscreteGaussianDpEvent", sigma=sigma)
+            shifts = _shifts(part, is_replace)
+            return [event(sensitivity=float(shift), dimension=1) for shift in shifts]
+        case RandomizedResponse(stated=epsilon, categories=count) if epsilon < 700 and is_replace:
+            spread = count / (math.expm1(epsilon) + count)
+            noise = spread * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
+            return [
+                event_tuple("RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count)
             ]
+        case BlackBox(stated=stated) if stated.delta == 1:
+            return [event_tuple("NonPrivateDpEvent")]
+        case BlackBox():
+            return [event_tuple("EpsilonDeltaDpEvent", **_declared_fields(part, _EPSILON_DELTA))]
         case Concentrated(stated=stated) if not stated.delta:
-            return "ZCDpEvent", [{"rho": stated.rho, "xi": 0.0}]
+            return [event_tuple("ZCDpEvent", rho=stated.rho, xi=0.0)]
         case RenyiCurve(stated=stated) if isinstance(stated.curve, RenyiLine) and not stated.delta:
-            return "ZCDpEvent", [{"rho": stated.curve.rho, "xi": stated.curve.xi}]
+            return [event_tuple("ZCDpEvent", rho=stated.curve.rho, xi=stated.curve.xi)]
         case MixtureOfGaussians(sigma=sigma, shifts=shifts, weights=weights):
-            fields = {
-                "standard_deviation": sigma,
-                "sensitivities": shifts,
-                "sampling_probs": weights,
-            }
-            return "MixtureOfGaussiansDpEvent", [fields]
+            event = partial(event_tuple, "MixtureOfGaussiansDpEvent", standard_deviation=sigma)
+            return [event(sensitivities=shifts, sampling_probs=weights)]
         case TreeAggregation(sigma=sigma, steps=steps) if part.participation.times(steps) == 1:
             whole, remainder = divmod(steps, part.restart or steps)
             counts = [part.restart or steps] * whole + ([remainder] if remainder else [])
-            counts = counts if len(counts) > 1 else counts[0]
-            return "SingleEpochTreeAggregationDpEvent", [
-                {"noise_multiplier": sigma, "step_counts": counts}
-            ]
-        case TruncatedPoisson():
-            names = {
-                "dataset_size": "records", "sampling_probability": "rate",
-                "truncated_batch_size": "batch", "noise_multiplier": "sigma",
-            }  # fmt: skip
-            return "TruncatedSubsampledGaussianDpEvent", [_declared_fields(part, names)]
+            event = partial(
+                event_tuple, "SingleEpochTreeAggregationDpEvent", noise_multiplier=sigma
+            )
+            return [event(step_counts=counts if len(counts) > 1 else counts[0])]
+        case TruncatedPoisson(sigma=sigma, rate=rate, records=records, batch=batch):
+            event = partial(event_tuple, "TruncatedSubsampledGaussianDpEvent", dataset_size=records)
+            event = partial(event, sampling_probability=rate, truncated_batch_size=batch)
+            return [event(noise_multiplier=sigma)]
         case Sampled(base=base, rate=rate):
             inner = to_named_tuple(base, adjacency=adjacency)
-            return "PoissonSampledDpEvent", [{"sampling_probability": rate, "event": inner}]
+            return [event_tuple("PoissonSampledDpEvent", sampling_probability=rate, event=inner)]
         case FixedSizeSample(sigma=sigma, records=records, batch=batch):
+            event = partial(
+                event_tuple, "SampledWithoutReplacementDpEvent", source_dataset_size=records
+            )
             inner = event_tuple("GaussianDpEvent", noise_multiplier=sigma)
-            fields = {"source_dataset_size": records, "sample_size": batch, "event": inner}
-            return "SampledWithoutReplacementDpEvent", [fields]
+            return [event(sample_size=batch, event=inner)]
         case PrivateSelection(base=base, tries=tries, shape=shape):
             inner = to_named_tuple(base, adjacency=adjacency)
-            return "RepeatAndSelectDpEvent", [{"event": inner, "mean": tries, "shape": shape}]
+            return [event_tuple("RepeatAndSelectDpEvent", event=inner, mean=tries, shape=shape)]
         case _:
-            return "", []
+            return []
 
 
 def _shifts(part: DiscreteLaplace | DiscreteGaussian, is_replace: bool) -> list[int]:
@@ -475,7 +462,7 @@ def _shifts(part: DiscreteLaplace | DiscreteGaussian, is_replace: bool) -> list[
     return [abs(shift) for shift in shifts]
 
 
-def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> Fields:
+def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> dict[str, Any]:
     """The field values of an event: parameters of a mechanism by their names, and numbers."""
     arguments = arguments_of(type(part))
     return {

@@ -63,6 +63,8 @@ ORDERS = (1.0, 0.7, 0.45)
 
 Answer = TypeVar("Answer")
 Batch = TypeVar("Batch")
+Phases = Sequence[tuple[Composable, int]]
+"""The mechanisms of a schedule with their numbers of steps."""
 TRIES = 8
 """How often a receipt that another attempt redeemed, or whose effect is uncertain, is tried again."""
 
@@ -256,17 +258,13 @@ class TrainingGuard:
                 afterwards would not be covered by delta.
         """
         phases = [self._phase(item) for item in schedule]
-        whole = first_steps(phases, sum(steps for _, steps in phases))
+        whole = first_steps(phases, _total(phases))
         if not whole.parts:
             raise DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
         self._require_own_process()
         if any(each.scope.kind is Kind.PARTITION for each in self.account.chain):
             pure_alone(whole, self.account.adjacency)
-        try:
-            receipt = self._receipt(whole, delta)
-        except StepRefusedError as refusal:
-            fitting = self._fitting(phases, delta)
-            raise _refused(refusal, sum(steps for _, steps in phases), fitting) from None
+        receipt = self._receipt(whole, delta, phases)
         left = Counter[Composable]()
         for mechanism, steps in phases:
             left[mechanism] += steps
@@ -342,12 +340,11 @@ class TrainingGuard:
 
     def _open(self, mechanism: Composable | None) -> Account:
         """Open the scope, for a kind of step if there is one, unless another worker was first."""
-        adjacency = self.adjacency
         filter: Filter | type[Filter] | None = self._filter
         if filter is None and mechanism is not None:
             filter = self._for_kind(mechanism)
         filter = any_order(self.target, self.delta) if filter is None else filter
-        options: dict[str, Any] = {"adjacency": adjacency, "actor": self._actor}
+        options: dict[str, Any] = {"adjacency": self.adjacency, "actor": self._actor}
         if not isinstance(filter, Filter):
             options |= {"epsilon": self.target, "delta": self.delta}
         try:
@@ -371,17 +368,16 @@ class TrainingGuard:
             raise UnsupportedError(what, "no filter bounds it", "Open it with a filter")
         promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
         if self._filter not in (None, own, type(own)):
-            name, value = "filter", self._filter
-            accepted = f"that of the scope, {type(own).__name__}, or None"
+            wrong = "filter", self._filter, f"that of the scope, {type(own).__name__}, or None"
         elif self._adjacency not in (None, account.adjacency):
-            name, value = "adjacency", self._adjacency
             accepted = f"{account.adjacency}, that of the scope {self.scope!r}"
+            wrong = "adjacency", self._adjacency, accepted
         elif not promised <= self.target * TYPED:
-            name, value = "epsilon", self.target
             accepted = f"at least what the scope {self.scope!r} may spend: {promised:.6g} at delta {self.delta:.6g}"
+            wrong = "epsilon", self.target, accepted
         else:
             return account
-        raise DomainError(name, value, accepted, "State that, or open another scope")
+        raise DomainError(*wrong, "State that, or open another scope")
 
     def _room(self, mechanism: Composable, delta: NumericLiteral | None) -> int:
         """The number of further charges of this mechanism that fit the scope and all of its
@@ -478,9 +474,8 @@ class TrainingGuard:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
             accepted = "triples (sigma, rate, steps), or pairs (mechanism, steps)"
             raise DomainError("schedule", item, accepted)
-        kind: StepKind = {"mechanism": item[0]}
-        if len(item) == 3:
-            kind = {"sigma": item[0], "rate": item[1]}
+        by_rate: StepKind = {"sigma": item[0], "rate": item[1]}
+        kind: StepKind = {"mechanism": item[0]} if len(item) == 2 else by_rate
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
 
     def _require_own_process(self) -> None:
@@ -509,8 +504,18 @@ class TrainingGuard:
         plan.left[mechanism] -= 1
         return True
 
-    def _receipt(self, mechanism: Composable, delta: NumericLiteral | None) -> Receipt:
+    def _receipt(
+        self,
+        mechanism: Composable,
+        delta: NumericLiteral | None,
+        phases: Phases = (),
+    ) -> Receipt:
         """The receipt of an unredeemed earlier charge of this run, or of a new charge.
+
+        Args:
+            mechanism: What is charged at once.
+            delta: The delta at which it is charged.
+            phases: The mechanisms of its steps with their numbers; none if it is one step.
 
         Raises:
             StepRefusedError: If a new charge does not fit the budget.
@@ -524,27 +529,25 @@ class TrainingGuard:
                 lambda: self.account.charge(mechanism, delta=delta, **options)
             )
         except OverdrawnError as refusal:
-            raise _refused(refusal, 1, self._room(mechanism, delta)) from None
+            fitting = self._fitting(phases, delta) if phases else self._room(mechanism, delta)
+            amounts = few_digits(refusal.requested, up=True), few_digits(refusal.left, up=False)
+            where, steps = (refusal.scope, refusal.currency), _total(phases) or 1
+            raise StepRefusedError(*where, *amounts, steps=steps, fitting=fitting) from None
 
     def _key(self, number: int) -> str:
         return f"{self.run}/{self.attempt}/{number}"
 
-    def _fitting(
-        self, phases: Sequence[tuple[Composable, int]], delta: NumericLiteral | None
-    ) -> int:
+    def _fitting(self, phases: Phases, delta: NumericLiteral | None) -> int:
         """The largest number of first steps of a schedule that fits the budget as one charge."""
-        steps = range(1, sum(steps for _, steps in phases))
         return bisect(
-            steps, False, key=lambda each: not self._room(first_steps(phases, each), delta)
+            range(1, _total(phases)),
+            False,
+            key=lambda each: not self._room(first_steps(phases, each), delta),
         )
 
 
-def _refused(refusal: OverdrawnError, steps: int, fitting: int) -> StepRefusedError:
-    """The refusal of a step, from that of a filter, with amounts shown to six digits."""
-    asked, left = few_digits(refusal.requested, up=True), few_digits(refusal.left, up=False)
-    return StepRefusedError(
-        refusal.scope, refusal.currency, asked, left, steps=steps, fitting=fitting
-    )
+def _total(phases: Phases) -> int:
+    return sum(steps for _, steps in phases)
 
 
 _menu_of_one = lru_cache(maxsize=16)(MenuFilter.for_kind)
@@ -573,13 +576,11 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
         taken: The number of rounds already taken.
         text: The mechanism, as text.
     """
-    upcoming = 0
-    for each, times in schedule:
-        left, taken = max(times - taken, 0), max(taken - times, 0)
-        if left and each != text:
-            break
-        upcoming += left
-    return upcoming
+    ends = itertools.accumulate(times for _, times in schedule)
+    rounds = zip(schedule, ends, strict=True)
+    ahead = [(each, end) for (each, times), end in rounds if times and end > taken]
+    same = itertools.takewhile(lambda item: item[0] == text, ahead)
+    return max((end for _, end in same), default=taken) - taken
 
 
 def _retried(action: Callable[[], Answer], passing: type[LedgerError] = StoreError) -> Answer:

@@ -63,10 +63,7 @@ def plan_of(
 
 def _table(part: ComposablePart, times: int) -> Keys:
     """The plan entry of a mechanism that runs `times` times, as key-value pairs."""
-    sampled = isinstance(part, Sampled)
-    keys = _whole(part.base) if sampled else _stated(part)
-    rate: Keys = (("rate", part.rate),) if sampled else ()
-    return (*keys, *rate, *((("times", times),) if times > 1 else ()))
+    return (*_stated(part), ("times", times)) if times > 1 else _stated(part)
 
 
 def _whole(composition: Composition) -> Keys:
@@ -79,14 +76,18 @@ def _whole(composition: Composition) -> Keys:
 
 def _stated(part: ComposablePart) -> Keys:
     match part:
+        case Sampled(base=base, rate=rate):
+            return (*_whole(base), ("rate", rate))
         case PrivateSelection(base=base, tries=tries, shape=shape):
             inner = ("base", _whole(compose(base)))
             return (("kind", SELECTION), inner, ("tries", tries), ("shape", shape))
         case RenyiCurve() if isinstance(line := part.stated.curve, RenyiLine):
             numbers = (("rho", line.rho), ("xi", line.xi))
             return (("kind", "renyi-line"), *numbers, ("holds_under", part.holds_under))
-        case DominatingPair(pair=Pair(remove=Atoms() as table)) if _is_of(part, table):
-            masses = (("upper", table.upper), ("lower", table.lower))
+        case DominatingPair(
+            pair=Pair(remove=Atoms(upper=upper, lower=lower)), holds_under=adjacency
+        ) if part == DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency):
+            masses = (("upper", upper), ("lower", lower))
             return (("kind", "dominating-pair"), *masses, ("holds_under", part.holds_under))
         case _:
             try:
@@ -97,13 +98,6 @@ def _stated(part: ComposablePart) -> Keys:
                     repr(part), reason, "Give its values at some points"
                 ) from None
             return (("kind", dashed(name)), *given.items())
-
-
-def _is_of(part: DominatingPair, table: Atoms) -> bool:
-    """Whether a dominating pair is determined by the masses of its table."""
-    return part == DominatingPair.atoms(
-        upper=table.upper, lower=table.lower, adjacency=part.holds_under
-    )
 
 
 LARGEST_FILE = 10_000_000

@@ -16,7 +16,7 @@ import math
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import FrameType
 from typing import Any, Literal, NamedTuple, cast
 
@@ -132,8 +132,13 @@ def from_state_dict(state: Any, *, adjacency: Adjacency | None = None) -> Compos
         unsampled = ShuffledEpochs(noise, steps=1) if zero_out and noise and rate == 1 else None
         return unsampled or (_mechanism(noise, rate) if noise else everything)
 
-    steps = [(each, step(*each[:2])) for each in history if each.costs]
-    return compose(*(mechanism * phase.steps for phase, mechanism in steps))
+    return compose(
+        *(
+            step(each.noise_multiplier, each.sample_rate) * each.steps
+            for each in history
+            if each.costs
+        )
+    )
 
 
 def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
@@ -456,26 +461,18 @@ def get_noise_multiplier(
     return calibrate(training, epsilon=target, delta=delta, bracket=(1e-12, MOST_NOISE)).value
 
 
-@cache
-def _accountant() -> type[Any]:
-    """The class `Accountant`, registered with Opacus under its name; an earlier registration is
-    replaced.
+def __getattr__(name: str) -> Any:
+    """Create the class `Accountant` when it is first accessed, since it derives from a class of
+    Opacus, and register it with Opacus; an earlier registration is replaced.
     """
+    if name != "Accountant":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     accountants = library("opacus").accountants
     stated = {"__module__": __name__, "__doc__": _Accounting.__doc__}
     kind = type("Accountant", (_Accounting, accountants.IAccountant), stated)
     accountants.register_accountant(NAME, kind, force=True)
-    return kind
-
-
-def __getattr__(name: str) -> Any:
-    """Create the class `Accountant` when it is first accessed, since it derives from a class of
-    Opacus.
-    """
-    if name == "Accountant":
-        return _accountant()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, kind)
 
 
 with suppress(MissingExtraError):  # who imports this for a history needs no Opacus
-    _accountant()
+    __getattr__("Accountant")

@@ -109,9 +109,7 @@ def _adjacency(metric: str, distance: float, requested: Adjacency | None) -> Adj
     own = BY_METRIC.get(metric)
     if own is not None and not distance >= 1:
         raise DomainError("d_in", distance, f"at least 1, since neighbors differ in {metric}")
-    if requested is not None:
-        check.member("adjacency", requested, Adjacency)
-    asked = own if requested is None else requested
+    asked = own if requested is None else check.member("adjacency", requested, Adjacency)
     if asked is None:
         stated = f"the adjacency that moves the input by at most {distance!r} in {metric}"
         raise DomainError("adjacency", None, f"{stated}: this metric has none of its own")

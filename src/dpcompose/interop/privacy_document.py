@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import chain
@@ -96,24 +96,22 @@ def privacy_json(statement: Statement, *, key: SigningKey | None = None) -> str:
 
 def _content(statement: Statement) -> dict[str, Any]:
     """The statement as plain values, without producer and digest."""
-    fields = asdict(statement) | {
+    fields = vars(statement) | {
         "format": FORMAT,
         "adjacency": statement.adjacency.value,
         "epsilon": statement.epsilon,
-        "bound": _ends(statement.bound),
-        "risk": {
-            name: _ends(statement.risk.__dict__[name]) for name in AttackRisk.__dataclass_fields__
-        },
-        "anchor": None if statement.anchor is None else statement.anchor.to_json(),
     }
     for name in ("scope", "checkpoint"):  # documents about chosen charges have neither
         if not fields[name]:
             del fields[name]
-    return json.loads(json.dumps(fields))
+    return json.loads(json.dumps(fields, default=_plain))
 
 
-def _ends(bound: Bound) -> list[float]:
-    return [bound.lower, bound.upper]
+def _plain(part: Any) -> Any:
+    """A part of a statement as plain values."""
+    if isinstance(part, Anchor):
+        return part.to_json()
+    return [part.lower, part.upper] if isinstance(part, Bound) else part.__dict__
 
 
 def _canonical(content: Mapping[str, Any]) -> str:
@@ -121,11 +119,8 @@ def _canonical(content: Mapping[str, Any]) -> str:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    return sha256(
-        _canonical(
-            {name: each for name, each in content.items() if name not in ("digest", "signature")}
-        ).encode()
-    ).hexdigest()
+    own = {name: each for name, each in content.items() if name not in ("digest", "signature")}
+    return sha256(_canonical(own).encode()).hexdigest()
 
 
 def verify(
@@ -309,12 +304,10 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         raise StatementError(
             "it lists no charges and names no scope, so a ledger cannot confirm it"
         )
-    ledger.verify(_anchor(stated, keys))
-    last = 0
+    anchor, last = _anchor(stated, keys)
+    ledger.verify(anchor)
     with ledger.moment() as moment:
         if stated.scope:
-            heads = dict(stated.anchor.heads if stated.anchor else ())
-            last = heads[root_of(stated.scope)].sequence
             charged = list(granted(moment, stated.scope, last=last))
         else:
             charged = [_entry(moment, each) for each in dict.fromkeys(stated.entries)]
@@ -328,7 +321,11 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
                 for each in scopes
             )
             if entry.kind == Entry.GRANTED and related and entry.hash not in own:
-                others[f"{_what(entry)} in {entry.scope!r}"] += 1
+                amounts = ", ".join(
+                    f"{currency} {amount}" for currency, amount in entry.cost.items()
+                )
+                what = entry.description.get("mechanism") or amounts
+                others[f"{what} in {entry.scope!r}"] += 1
     for entry in charged:
         if entry.description.get("adjacency") != stated.adjacency.value:
             raise StatementError(
@@ -357,30 +354,27 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
     )
 
 
-def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> Anchor | None:
-    """The heads that the ledger must still contain, and for a signed scope its checkpoint."""
+def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> tuple[Anchor | None, int]:
+    """The heads that the ledger must still contain, and for a scope its checkpoint if that is
+    signed, and the number of its last entry.
+    """
     heads = () if stated.anchor is None else stated.anchor.heads
     if not stated.scope:
-        return stated.anchor
+        return stated.anchor, 0
     root, ends = root_of(stated.scope), dict(heads)
     size = ends[root].sequence if root in ends else 0
     signed = [Checkpoint.read(stated.checkpoint, keys)] if stated.checkpoint and keys else []
     if not size or any((each.root, each.size) != (root, size) for each in signed):
         raise StatementError(_TWO_ANCHORS)
-    return Anchor(heads, tuple(signed))
+    return Anchor(heads, tuple(signed)), size
 
 
 def _entry(moment: Moment, stated: LedgerEntry) -> Entry:
     """The entry of the ledger that a statement lists."""
-    own = (stated.hash, stated.sequence, Entry.GRANTED, stated.scope)
     for entry in moment.entries(stated.scope):
-        if (entry.hash, entry.sequence, entry.kind, entry.scope) == own:
+        own = LedgerEntry(entry.scope, entry.sequence, entry.hash)
+        if entry.kind == Entry.GRANTED and own == stated:
             return entry
     raise StatementError(
         f"the ledger has no charge {stated.sequence} of {stated.scope!r} with that hash"
     )
-
-
-def _what(entry: Entry) -> str:
-    amounts = ", ".join(f"{currency} {amount}" for currency, amount in entry.cost.items())
-    return entry.description.get("mechanism") or amounts

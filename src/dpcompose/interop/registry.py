@@ -140,8 +140,6 @@ def registry_yaml(statement: Statement, deployment: Deployment, *, status: str =
         raise DomainError("status", status, "'Draft' or 'Pending'")
     facts = vars(deployment)
     values: dict[str, Any] = facts | {
-        "curators": list(deployment.curators),
-        "authors": list(deployment.authors),
         "variant": "Approximate DP" if statement.delta > 0 else "Pure DP",
         "unit": markdown(statement.unit),
         "neighbors": markdown(statement.neighbors),

@@ -40,7 +40,7 @@ from dpcompose.values import Adjacency, Bound, down, up
 LONGEST = 10_000
 ISOLATED = "\u2068", "\u2069"
 """First strong isolate and its end: the text between them determines its own direction."""
-_INERT = set(" ,.;'\"-()=+%/?")
+_MARKED = set(string.punctuation) - set(" ,.;'\"-()=+%/?")
 
 
 def text_of(name: str, value: Any, *, empty: bool = False) -> str:
@@ -65,10 +65,9 @@ def visible(text: str) -> str:
     """The text with each unprintable character replaced by its code point, such as (U+202E); line
     breaks are retained.
     """
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(
-        "".join(each if each.isprintable() else f"(U+{ord(each):04X})" for each in line)
-        for line in lines
+    return "".join(
+        each if each.isprintable() or each == "\n" else f"(U+{ord(each):04X})"
+        for each in text.replace("\r\n", "\n")
     )
 
 
@@ -83,18 +82,13 @@ def one_line(text: str) -> str:
 
 def markdown(text: str) -> str:
     """The text on one line for Markdown, with all markup characters escaped."""
-    marked = set(string.punctuation) - _INERT
-    escaped = "".join(f"&#{ord(each)};" if each in marked else each for each in one_line(text))
+    escaped = "".join(f"&#{ord(each)};" if each in _MARKED else each for each in one_line(text))
     return re.sub(r"(?i)(www)\.", r"\1&#46;", escaped)
 
 
+_LATEX_NAMES = ["backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "quotedbl"]
 _LATEX = {each: f"\\{each}" for each in "&%$#_{}"} | {
-    each: rf"\text{name}{{}}"
-    for each, name in zip(
-        '\\~^<>|"',
-        ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "quotedbl"),
-        strict=True,
-    )
+    each: rf"\text{name}{{}}" for each, name in zip('\\~^<>|"', _LATEX_NAMES, strict=True)
 }
 
 
@@ -262,12 +256,12 @@ class Statement:
     @property
     def model_card(self) -> str:
         """The statement as a model card section in Markdown."""
-        rows = [
-            ("Guarantee", self.guarantee),
-            ("Unit of privacy", self.unit),
-            ("Neighbors", self.neighbors),
-            *[("Mechanism", run.described) for run in self.runs],
-        ]
+        stated = {
+            "Guarantee": self.guarantee,
+            "Unit of privacy": self.unit,
+            "Neighbors": self.neighbors,
+        }
+        rows = [*stated.items(), *(("Mechanism", run.described) for run in self.runs)]
         table = [f"| {markdown(name)} | {markdown(value)} |" for name, value in rows]
         listed = [f"- {markdown(sentence)}" for sentence in (*self.attacks, *self.assumptions)]
         return "\n".join(["## Privacy", "", "| | |", "|---|---|", *table, "", *listed, ""])
@@ -308,9 +302,8 @@ def _composed(runs: Sequence[Run]) -> Composition:
 def charged_composition(charges: Sequence[Entry]) -> Composition | None:
     """The composition of charges, as their entries say; None if one of them names no mechanism."""
     counts = Counter(entry.description.get("mechanism") for entry in charges)
-    if None in counts:
-        return None
-    return compose(*(parse(text) * times for text, times in counts.items()))
+    charged = (parse(text) * times for text, times in counts.items())
+    return None if None in counts else compose(*charged)
 
 
 def granted(moment: Moment, scope: str, *, last: int | None = None) -> Iterator[Entry]:
@@ -365,10 +358,16 @@ def scope_statement(
             "nothing was granted, or a charge names no mechanism, or two name other adjacencies"
         )
         raise UnsupportedError(f"a statement about {scope!r}", reason, "State its parts")
+    adjacency = Adjacency(under.pop())
     stated = statement(
-        total, unit=unit, delta=delta, sampling=sampling, records=records, adjacency=Adjacency(under.pop()),
+        total,
+        unit=unit,
+        delta=delta,
+        sampling=sampling,
+        records=records,
+        adjacency=adjacency,
         anchor=anchor,
-    )  # fmt: skip
+    )
     return replace(stated, scope=scope, checkpoint=note)
 
 
@@ -431,9 +430,17 @@ def statement(
     bound, risk = priced(runs, asked, check.count("records", records, least=1), delta=delta)
     entries = tuple(LedgerEntry(each.scope, each.sequence, each.hash) for each in receipts)
     return Statement(
-        runs, asked, records, delta=float(delta), bound=bound, risk=risk, unit=unit, sampling=sampling,
-        entries=entries, anchor=anchor,
-    )  # fmt: skip
+        runs,
+        asked,
+        records,
+        float(delta),
+        bound,
+        risk,
+        unit=unit,
+        sampling=sampling,
+        entries=entries,
+        anchor=anchor,
+    )
 
 
 def _run(name: str, mechanism: Any, times: int) -> Run:
