@@ -36,6 +36,7 @@ from dpcompose.adaptive import (
     UnionFilter,
     advise,
     from_description,
+    menu_filter,
 )
 from dpcompose.adaptive.menu_search import closed, reached
 from dpcompose.adaptive.worst_case import worst_case
@@ -488,3 +489,24 @@ def test_one_kind_is_granted_as_if_it_were_fixed_and_others_by_a_small_budget() 
             (compose(step),), epsilon=2.0, delta=1e-5, weights=(1,), total_weight=total + 4,
             orientation=Orientation.SAME,
         ).start()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta"),
+    [
+        (Gaussian(20.0).sampled(0.01), 2.0, 1e-6),
+        (Laplace(5.0), 0.5, 1e-5),
+        (Laplace(5.0), 1.0, 0.0),
+        (BlackBox(0.1, delta=1e-8), 8.0, 1e-9),
+        (BlackBox(1e-200), 500.0, 1e-300),  # their quotient to a power is beyond floats
+    ],
+)
+def test_one_more_of_a_kind_would_exceed_the_target(
+    mechanism: Composable, epsilon: float, delta: float
+) -> None:
+    options: Any = {"adjacency": Adjacency.ADD_REMOVE, "orientation": Orientation.SAME}
+    member = compose(mechanism)
+    most = menu_filter._fixed(member, epsilon, delta, **options)
+    spent = [(member * each).delta(epsilon=epsilon, **options).upper for each in (most, most + 1)]
+    assert spent[0] <= delta
+    assert most == menu_filter.MOST_COUNT or spent[1] > delta

@@ -445,7 +445,7 @@ def _fixed(member: Composition, epsilon: float, delta: float, **options: Unpack[
     def within(times: float) -> bool:
         return (member * int(times)).delta(epsilon=epsilon, **options).upper <= delta
 
-    low, high, guess, power, known = 0, MOST_COUNT + 1, 1, 0.5, (0.0, 0.0)
+    low, high, guess, known, power = 0, MOST_COUNT + 1, 1, None, 0.5
     for asked in range(_MOST_ASKED):
         if high - low == 1:
             break
@@ -454,16 +454,17 @@ def _fixed(member: Composition, epsilon: float, delta: float, **options: Unpack[
         target = math.sqrt(max(low, 1) * high)
         if 0 < spent < math.inf and asked < _MOST_ASKED // 3:
             place = math.log(guess), math.log(spent)
-            if place[0] != known[0] and known[1]:
+            if known is not None:
                 power = (place[1] - known[1]) / (place[0] - known[0])
                 power = min(max(power, 0.3), 1.5)
-            known, target = place, guess * (epsilon / spent) ** (1 / power)
+            known, more = place, math.log(max(epsilon / spent, 1e-300)) / power
+            target = guess * math.exp(min(more, 40.0))
         guess = int(min(max(target, low + 1), high - 1))
-    high = low + 1
+    high, width = low + 1, 1
     while low and not within(low):
-        low, high = low - max(low // 1000, 1), low
+        low, high, width = max(low - width, 0), low, 2 * width
     while high <= MOST_COUNT and within(high):
-        low, high = high, min(high + max(high // 1000, 1), MOST_COUNT + 1)
+        low, high, width = high, min(high + width, MOST_COUNT + 1), 2 * width
     return int(largest(within, low=low, high=high, middle=lambda low, high: (low + high) // 2))
 
 
