@@ -447,3 +447,23 @@ def test_the_records_of_a_scope_are_found_by_their_index(
         plan = str(connection.execute(f"EXPLAIN QUERY PLAN {seen[0]}").fetchall())
         assert len(seen) == 1
         assert "USING INDEX entry_of_scope (root=? AND scope" in plan
+
+
+def test_a_lock_that_is_lost_after_a_commit_leaves_it_uncertain(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a network file system may lose it: the charge stands, and its key finds it."""
+
+    def lost(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    with Ledger.open(path) as ledger:
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite_connection.FileLock, "__exit__", lost)
+            with pytest.raises(StoreError, match="No locks available") as raised:
+                _charge(ledger, "stands")
+        assert raised.value.uncertain
+        spent = ledger.balance("world").spent["epsilon"]
+        _charge(ledger, "stands")
+        assert ledger.balance("world").spent["epsilon"] == spent
+        assert str(spent) == "0.2"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -346,7 +347,7 @@ Outcome = RequestDecision | errors.DPComposeError
 """A decision, or what the rules raise where there is none."""
 
 
-class Request:
+class Request(ABC):
     """A request to the ledger: checked by itself, not yet against what is stored."""
 
     path: str
@@ -363,9 +364,9 @@ class Request:
         """The top-level scope in whose chain it is decided."""
         return root_of(self.path)
 
+    @abstractmethod
     def decide(self, view: View, *, time: str) -> RequestDecision:
         """Decide it; raise LedgerError where it must leave no trace."""
-        raise NotImplementedError
 
     def content(self, **own: str) -> dict[str, str]:
         """The content of its entry, as JSON by name: the part that all have, and its own."""

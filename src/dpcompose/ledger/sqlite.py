@@ -129,10 +129,13 @@ class SQLiteStore(Store):
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Decide the requests one after the other and commit their changes together."""
-        with self._writing, self._failures():
+        with self._writing, self._failures(), ExitStack() as turn:
             self._require_in_place()
-            with self._file_lock:
-                return self._committed(requests)
+            turn.enter_context(self._file_lock)
+            outcomes = self._committed(requests)
+            with self._failures(committing=True):
+                turn.close()
+            return outcomes
 
     def _committed(self, requests: Sequence[Request]) -> list[Outcome]:
         try:
