@@ -105,6 +105,7 @@ def test_the_place_is_found(kind: Callable[[float, random.Random], Any]) -> None
 @pytest.mark.parametrize("kind", [letter, array, digit, attribute], ids=lambda kind: kind.__name__)
 def test_nothing_is_found_where_nothing_is(kind: Callable[[float, random.Random], Any]) -> None:
     asked: dict[str, Any] = {"alpha": 0.01, "samples": 600, "learners": LEARNERS, "ladder": False}
+    asked["seed"] = bytes(32)  # with coins drawn anew, one run in a few hundred refutes
     found = audit(subject(kind, 2, honest=True), [Pair(0.0, 1.0)], claim=BlackBox(0.001), **asked)
     assert found.verdict is Verdict.NOT_REFUTED and found.peak < math.log(100)
 
