@@ -91,6 +91,11 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, walked once."""
+        return list(ast.walk(self.tree))
+
     @property
     def room(self) -> str:
         return self.name.split(".")[0]
@@ -99,7 +104,7 @@ class Module:
     def docstrings(self) -> list[tuple[int, int]]:
         """First and last line of the docstring of every module, class and function."""
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, documented)]
+        nodes = [node for node in self.nodes if isinstance(node, documented)]
         return [
             (node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno)
             for node in nodes
@@ -126,7 +131,7 @@ class Module:
 
     def imports(self, modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
         """Every import of a module of the package, within functions too: the module as written, and the file read."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Import(names=names):
                     written = [(name.name, "") for name in names]
@@ -272,7 +277,7 @@ def banned_names(modules: dict[str, Module]) -> list[str]:
     """Functions, classes, fields and parameters with a banned name."""
     listed: list[str] = []
     for module in modules.values():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             names: list[str] = []
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 names.append(node.name)

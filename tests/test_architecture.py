@@ -178,6 +178,11 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, walked once for all rules."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def tokens(self) -> list[tokenize.TokenInfo]:
         return list(tokenize.generate_tokens(io.StringIO(self.text).readline))
 
@@ -194,7 +199,7 @@ class Source:
         }
         code = [token for token in self.tokens if token.type not in silent]
         lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Expr(value=ast.Constant(value=str())):
                     lines -= _lines(node)
@@ -206,7 +211,7 @@ class Source:
     def imports(self) -> set[str]:
         """Every module named by an import, lazy ones and those of `import_module` included, absolute and dotted."""
         found: set[str] = set()
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Import(names=names):
                     found |= {name.name for name in names}
@@ -271,7 +276,7 @@ def sizes(source: Source) -> Iterator[str]:
     """Files and functions stay small."""
     if len(source.code_lines) > FILE_LIMIT:
         yield f"{len(source.code_lines)} lines of code, above {FILE_LIMIT}"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, FUNCTIONS):
             body = set(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
             length = len(source.code_lines & body)
@@ -291,7 +296,7 @@ def names(source: Source) -> Iterator[str]:
 
 def cancellation(source: Source) -> Iterator[str]:
     """`expm1` and `log1p` wherever a difference from 1 would cancel."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             left, right = node.left, node.right
             if (_is_one(left) and _calls(right, "exp")) or (_calls(left, "exp") and _is_one(right)):
@@ -327,7 +332,7 @@ def references(source: Source) -> Iterator[str]:
 
 def declared_members(source: Source) -> Iterator[str]:
     """A member is declared by a class: none is looked up by a literal name."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Call(args=[_, ast.Constant(value=str(name)), *_]) if _calls(
                 node, "getattr", "hasattr"
@@ -341,11 +346,11 @@ def positional_arguments(source: Source) -> Iterator[str]:
     """Our own callables are given at most six arguments by position."""
     foreign = {
         alias.asname or alias.name
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] != "dpcompose"
         for alias in node.names
     }
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and len(node.args) > POSITIONAL_LIMIT:
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
             if name in OWN - foreign:
@@ -354,7 +359,7 @@ def positional_arguments(source: Source) -> Iterator[str]:
 
 def openings(source: Source) -> Iterator[str]:
     """A docstring opens with its subject or its verb, not with "What"."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             text = ast.get_docstring(node) or ""
             if text.startswith("What "):
@@ -363,7 +368,7 @@ def openings(source: Source) -> Iterator[str]:
 
 def wrapped_lines(source: Source) -> Iterator[str]:
     """A line of a docstring's paragraph is filled before the next one begins."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             continue
         lines = (ast.get_docstring(node, clean=False) or "").splitlines()
@@ -459,7 +464,7 @@ def test_imports_within_functions_are_few() -> None:
         f"{source.place}:{node.lineno}"
         for source in _sources()
         if source.room != "cli"
-        for function in ast.walk(source.tree)
+        for function in source.nodes
         if isinstance(function, FUNCTIONS)
         for node in ast.walk(function)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dpcompose"
