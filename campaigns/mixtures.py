@@ -7,7 +7,8 @@ Each case draws two to six shifts, some nearly equal, tiny or huge, in any order
 1 to 1e-285, and asks for epsilon, and for delta close to it, at 0, at negative and at random
 epsilons. A single run is compared with its profile in balls. For many runs, in both directions, the
 truth is at least what a threshold test achieves (whether any answer is beyond a point, by exact
-powers of two tails), and at most the count times the profile at epsilon divided by the count.
+powers of two tails), and at most the count times the profile at epsilon divided by the count. Some
+cases with two or three shifts ask about a group of two, whose moves add up.
 Output: BAD, an interval that does not contain the truth; FAILED, an exception; and the number of
 comparisons. Exit status 1 after either.
 """
@@ -19,6 +20,7 @@ import math
 import sys
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 from random import Random
 
 from flint import arb, ctx
@@ -30,6 +32,7 @@ from oracles.mixtures import NOTHING, Mixture, Terms, profile
 
 LEAST = 1e-285
 Drawn = tuple[float, list[float], list[float]]
+Exact = tuple[tuple[Fraction, Fraction], ...]
 
 
 def main() -> int:
@@ -54,10 +57,12 @@ def examined(rng: Random) -> Counter[str]:
     delta = 10 ** -rng.choice([rng.uniform(0.1, 12), rng.uniform(12, 100), rng.uniform(100, 280)])
     if rng.random() < 0.3:
         delta = min(min(weights) * 10 ** rng.uniform(-3, 3) * times, 0.9)
-    text = f"(MixtureOfGaussians({sigma!r}, shifts={shifts!r}, weights={weights!r}) * {times})"
+    size = rng.choice([1, 1, 2]) if len(shifts) <= 3 else 1
+    text = f"(MixtureOfGaussians({sigma!r}, shifts={shifts!r}, weights={weights!r}) * {times}).group({size})"
     counts = Counter(mixtures=1)
     try:
-        many = MixtureOfGaussians(sigma, shifts=tuple(shifts), weights=tuple(weights)) * times
+        one = MixtureOfGaussians(sigma, shifts=tuple(shifts), weights=tuple(weights)) * times
+        many = one.group(size) if size > 1 else one
         asked = many.epsilon(delta=delta)
         near = asked.upper * rng.uniform(0.2, 1.2) if asked.upper < math.inf else 5.0
         epsilon = rng.choice([1.0, -0.3, 0.0, rng.uniform(0, 50), near, 10 ** rng.uniform(-8, 4)])
@@ -73,7 +78,7 @@ def examined(rng: Random) -> Counter[str]:
     for place, low, high in claims:
         if not math.isfinite(place) or (place == 0 and low == delta):
             continue
-        least, most = truth(place, exact(sigma, shifts, weights), times)
+        least, most = truth(place, exact(sigma, shifts, weights), times, size)
         counts["held"] += 1
         if high < least * (1 - 1e-12) - 1e-322 or low > most * (1 + 1e-12):
             print(
@@ -113,7 +118,7 @@ def drawn(rng: Random) -> Drawn:
             return sigma, shifts, weights
 
 
-def exact(sigma: float, shifts: list[float], weights: list[float]) -> Terms:
+def exact(sigma: float, shifts: list[float], weights: list[float]) -> Exact:
     """Means in units of the noise, increasing, with weights of sum 1: the heaviest is what the others leave."""
     masses = [Fraction(weight) for weight in weights]
     masses[masses.index(max(masses))] += 1 - sum(masses)
@@ -124,10 +129,24 @@ def exact(sigma: float, shifts: list[float], weights: list[float]) -> Terms:
     return tuple(sorted(joined.items()))
 
 
-def truth(epsilon: float, terms: Terms, times: int) -> tuple[float, float]:
+def together(terms: Exact, size: int) -> Terms:
+    """The moves of that many members, added up."""
+    if not size:
+        return NOTHING
+    found: dict[Fraction, Fraction] = {}
+    for moves in product(terms, repeat=size):
+        reached = sum((mean for mean, _ in moves), Fraction(0))
+        mass = math.prod((weight for _, weight in moves), start=Fraction(1))
+        found[reached] = found.get(reached, Fraction(0)) + mass
+    return tuple(sorted(found.items()))
+
+
+def truth(epsilon: float, one: Exact, times: int, size: int) -> tuple[float, float]:
     """Two ends around delta(epsilon)."""
+    groups = [together(one, number) for number in range(size + 1)]
+    terms = groups[size]
     with ctx.workprec(1500):
-        laws = Mixture(terms), Mixture(NOTHING, terms)
+        laws = [Mixture(groups[removed], groups[size - removed]) for removed in range(size + 1)]
         if times == 1:
             found = [profile(epsilon, law) for law in laws]
             return max(float(each.lower()) for each in found), max(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -143,3 +144,29 @@ def test_what_is_pure_stays_pure() -> None:
     assert UnaryEncoding(0.5, flip=0.5).epsilon(delta=0.0, adjacency=REPLACE).upper == 0
     price = PureFilter(1.0).price(ShuffledReports(0.1, reports=100), adjacency=REPLACE)
     assert float(price["epsilon"]) == 0.1
+
+
+@pytest.mark.parametrize("keep, flip", [(0.5, 0.25), (0.75, 0.25), (0.9, 0.2), (0.3, 0.6)])
+def test_a_group_sends_a_report_each(keep: float, flip: float) -> None:
+    """By enumeration of all reports; a path of neighbors through one report would cost more."""
+    bits = [(keep * (1 - flip), flip * (1 - keep)), (flip * (1 - keep), keep * (1 - flip))]
+    equal = 1 - sum(bits[0])
+    bits.append((equal, equal))
+    absent = [(0.4 * one + 0.6 * other, other) for one, other in bits]
+    whole = UnaryEncoding(keep, flip=flip, holds_under=Adjacency.ADD_REMOVE)
+
+    def truth(members: list[list[tuple[float, float]]], epsilon: float) -> float:
+        pairs = [
+            [math.prod(each) for each in zip(*drawn, strict=True)] for drawn in product(*members)
+        ]
+        return sum(max(0.0, one - math.exp(epsilon) * other) for one, other in pairs)
+
+    added = [(other, one) for one, other in absent]
+    for epsilon, size in ((0.0, 2), (0.5, 2), (1.2, 3)):
+        every = [[absent] * removed + [added] * (size - removed) for removed in range(size + 1)]
+        for composed, value in (
+            (whole, truth([bits] * size, epsilon)),
+            (whole.sampled(0.4), max(truth(members, epsilon) for members in every)),
+        ):
+            found = composed.group(size).delta(epsilon=epsilon)
+            assert found.lower - 1e-14 <= value <= found.upper + 1e-14 and found.width < 1e-10

@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from flint import ctx
+from scipy.optimize import minimize_scalar
 
 from dpcompose import Adjacency, BlackBox, Composition, Gaussian
 from dpcompose.composition.losses import Pairs, Part
@@ -405,3 +407,67 @@ def test_far_searches_end(
 ) -> None:
     found = (MixtureOfGaussians(sigma, shifts=shifts, weights=weights) * times).epsilon(delta=delta)
     assert 0 <= found.lower <= found.upper
+
+
+def _of_half_lines(
+    moves: list[tuple[float, float]], removed: int, added: int, sigma: float, epsilon: float
+) -> float:
+    """Delta of members who move the sum independently, some removed and some added: the best half-line, by search."""
+
+    def law(size: int) -> list[tuple[float, float]]:
+        drawn = [math.prod(weight for _, weight in each) for each in product(moves, repeat=size)]
+        reached = [sum(mean for mean, _ in each) for each in product(moves, repeat=size)]
+        return list(zip(reached, drawn, strict=True))
+
+    def mass(terms: list[tuple[float, float]], side: int, x: float) -> float:
+        return sum(w * math.erfc((x - side * m) / sigma / math.sqrt(2)) / 2 for m, w in terms)
+
+    first, second = law(removed), law(added)
+    reach = 9 * sigma + (removed + added) * max(moves)[0]
+    gains = minimize_scalar(
+        lambda x: math.exp(epsilon) * mass(second, -1, x) - mass(first, 1, x),
+        bounds=(-reach, reach), method="bounded", options={"xatol": 1e-9},
+    )  # fmt: skip
+    return max(0.0, -float(gains.fun))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_moves_of_a_group_are_independent(seed: int) -> None:
+    """Neither end is off the best test, also on a sample; a path of neighbors would cost more."""
+    rng = Random(seed)
+    sigma, size, rate = rng.uniform(0.7, 3), rng.randint(2, 3), rng.choice((1.0, 0.3))
+    shifts = tuple(rng.sample((0.0, 0.5, 1.0, 1.37, 2.0), 2 + seed % 2))
+    weights = [rng.uniform(0.2, 1) for _ in shifts]
+    weights = tuple(each / sum(weights) for each in weights)
+    moves = [(0.0, 1 - rate), *((c, rate * w) for c, w in zip(shifts, weights, strict=True))]
+    group = MixtureOfGaussians(sigma, shifts=shifts, weights=weights).sampled(rate).group(size)
+    for epsilon in (0.0, 0.4, 1.1):
+        truth = max(
+            _of_half_lines(moves, removed, size - removed, sigma, epsilon)
+            for removed in range(size + 1)
+        )
+        found = group.delta(epsilon=epsilon)
+        assert found.lower - 1e-13 <= truth <= found.upper + 1e-13
+        assert found.upper - found.lower < 1e-10
+
+
+def test_equal_laws_have_equal_groups() -> None:
+    """A sample is a mixture, and a batch without a cap is a sample."""
+    sample = Gaussian(1.0).sampled(0.1).group(2).delta(epsilon=0.5)
+    for same in (
+        MixtureOfGaussians(1.0, shifts=(0, 1), weights=(0.9, 0.1)),
+        MixtureOfGaussians(1.0, shifts=(0, 1), weights=(0.5, 0.5)).sampled(0.2),
+        TruncatedPoisson(1.0, rate=0.1, records=20, batch=20),
+    ):
+        found = same.group(2).delta(epsilon=0.5)
+        assert found.lower <= sample.upper and sample.lower <= found.upper
+        assert found.contains(0.0145289077041179)
+
+
+def test_groups_that_are_too_large_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="up to 512"):
+        MixtureOfGaussians(1.0, shifts=(0, 1), weights=(0.9, 0.1)).group(513).delta(epsilon=1.0)
+    shifts, weights = (0, 1, 1.37, 1.913, 3.1), (0.6, 0.1, 0.1, 0.1, 0.1)
+    many = MixtureOfGaussians(1.0, shifts=shifts, weights=weights).group(40)
+    with pytest.raises(UnsupportedError, match="more than 8192 values"):
+        many.delta(epsilon=1.0)

@@ -538,6 +538,11 @@ class Sampled(ComposablePart):
         """The name of this mechanism in reports."""
         return f"{self.base.parts[0][0].label if self.base.count == 1 else self.base.label}, sampled at {self.rate:g}"
 
+    @property
+    def is_local(self) -> bool:
+        """Whether each person in the sample sends one report of their own."""
+        return self.base.count == 1 and self.base.parts[0][0].is_local
+
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """Return the losses of the mixture against the composition without the record, and
         reversed; under replacement those the composition states.

@@ -28,14 +28,12 @@ from dpcompose.loss import (
     EnclosedPower,
     GaussianLoss,
     Loss,
-    MixtureLoss,
-    OpposedMixtures,
     Pair,
     Product,
     atoms_of,
-    binomial_mixture,
     curves_of,
     grouped,
+    losses_on_a_line,
 )
 from dpcompose.mechanisms import Askable
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
@@ -62,7 +60,7 @@ from dpcompose.values import UNIT_ROUNDOFF, Adjacency, up
 
 FEW_NODES = 512
 MOST_ATOMS = 4096
-LARGEST_SAMPLED, LARGEST_GAUSSIAN = 64, 512
+LARGEST_SAMPLED = 64
 
 
 def group_losses(pairs: Pairs, size: int) -> GroupLosses:
@@ -98,21 +96,23 @@ def sampled_group_losses(
         UnsupportedError: If the group is larger than 64.
     """
     noise = _gaussian(parts)
-    if noise is not None and size <= LARGEST_GAUSSIAN:
-        return ((_gaussian_group(noise, rate, size, adjacency), 1),)
-    if not size <= LARGEST_SAMPLED:
-        reason = (
-            f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
-        )
-        raise UnsupportedError(
-            f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound"
-        )
+    if noise is not None:
+        replaced = adjacency is Adjacency.REPLACE
+        found = losses_on_a_line(noise, size, rate=rate, replaced=replaced)
+        if found is not None:
+            return ((_on_a_line(*found), 1),)
+    _require_few(size)
     pairs = None if adjacency is Adjacency.REPLACE else _pairs(parts, adjacency)
     if pairs is None:
         attained_parts = _attained(joint())
         return tuple(
             (_above(_iterated(pair, size), attained_parts), times) for pair, times in own()
         )
+    single = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else None
+    found = losses_on_a_line(single.remove, size, rate=rate) if single is not None else None
+    if single is not None and found is not None:
+        losses, attained = found
+        return ((_on_a_line(losses, attained and single.attained, *_attained(own())), 1),)
     curves = [_together(pairs, number) for number in range(1, size + 1)]
     relative_error = max(curve.relative_error for curve in curves)
     whole = [_mixed([curve.above for curve in curves], number, rate) for number in range(size + 1)]
@@ -122,7 +122,7 @@ def sampled_group_losses(
         for n in range(size + 1)
     ]
     under = [curve.below for curve in curves if curve.below is not None]
-    if len(pairs) == 1 and pairs[0][1] == 1 and pairs[0][0].attained and len(under) == size:
+    if single is not None and single.attained and len(under) == size:
         attained = _mixed(under, size, rate)
         attained_parts = (
             Pair(
@@ -143,6 +143,17 @@ def sampled_group_losses(
     )
 
 
+def _require_few(size: int) -> None:
+    """Raise an UnsupportedError for a group on a Poisson sample with more than 64 members."""
+    if not size <= LARGEST_SAMPLED:
+        reason = (
+            f"a group on a Poisson sample is followed member by member, up to {LARGEST_SAMPLED}"
+        )
+        raise UnsupportedError(
+            f"a group of {size}", reason, "Ask for fewer, or without .sampled: an upper bound"
+        )
+
+
 def _gaussian(parts: Parts) -> GaussianLoss | None:
     """Return the one Gaussian loss equivalent to all parts when a record is added or removed; None
     if there is none.
@@ -154,35 +165,11 @@ def _gaussian(parts: Parts) -> GaussianLoss | None:
     return loss if isinstance(loss, GaussianLoss) else None
 
 
-def _gaussian_group(noise: GaussianLoss, rate: float, size: int, adjacency: Adjacency) -> GroupLoss:
-    """Return the group losses of Gaussian noise on a Poisson sample.
-
-    They are binomial mixtures of normal distributions on a line (`loss.mixture_quadrature`), one
-    for the removed and one for the added members; if all members are replaced, both mixtures are
-    over the whole group.
-
-    Args:
-        noise: The Gaussian loss of one sampled member.
-        rate: The sampling rate.
-        size: The number of people.
-        adjacency: The adjacency of one person.
-    """
-    known = [
-        binomial_mixture(number, rate, mean=noise.mu, ulps=noise.ulps) for number in range(size + 1)
-    ]
-
-    # Of the omitted terms, only small means matter at positive losses.
-    attained = all(mixture.means[0] == 0 for mixture, _ in known)
-
-    def loss(removed: int, added: int) -> MixtureLoss:
-        (first, lost), (second, other) = known[removed], known[added]
-        return MixtureLoss(((1.0, OpposedMixtures(first, second)),), infinite_error=lost + other)
-
-    if adjacency is Adjacency.REPLACE:
-        whole = loss(size, size)
-        return GroupLoss(Pair(whole, whole, attained), (whole,) * (size - 1), True)
-    mixed = tuple(loss(removed, size - removed) for removed in range(1, size))
-    return GroupLoss(Pair(loss(size, 0), loss(0, size), attained), mixed, True)
+def _on_a_line(losses: Sequence[Loss], attained: bool, *attained_parts: Pair) -> GroupLoss:
+    """Return the group losses from those with 0, 1, ..., all members removed and the others added."""
+    added, *mixed, removed = losses
+    parts = () if attained else attained_parts
+    return GroupLoss(Pair(removed, added, attained, parts), tuple(mixed), True)
 
 
 def joint_rate(rate: float, size: int) -> float:
@@ -198,10 +185,32 @@ def _closed(pair: Pair, size: int) -> GroupLoss | None:
     """
     if size == 1:
         return GroupLoss(pair, (), True)
+    known = losses_on_a_line(pair.remove, size)
+    if known is not None:
+        losses, attained = known
+        return _on_a_line(losses, attained and pair.attained, *_attained(((pair, 1),)))
     found = grouped(pair.remove, size) if pair.symmetric else None
     if found is not None and found.attained and not pair.attained:
         found = Pair(found.remove, found.add, False, pair.attained_parts)
     return None if found is None else GroupLoss(found, (found.remove,) * (size - 1), True)
+
+
+def _reports(pairs: Pairs, size: int) -> GroupLosses:
+    """Return the losses of a group of people who send a report each: they add up.
+
+    Raises:
+        UnsupportedError: If removing and adding differ, and the group has more than 64 members.
+    """
+    found: GroupLosses = ()
+    for pair, times in pairs:
+        if pair.symmetric:
+            found += ((GroupLoss(pair, (pair.remove,) * (size - 1), True), times * size),)
+            continue
+        _require_few(size)
+        for member in range(size):
+            mixed = (pair.remove if member < removed else pair.add for removed in range(1, size))
+            found += ((GroupLoss(pair, tuple(mixed), True), times),)
+    return found
 
 
 def _iterated(pair: Pair, size: int) -> GroupLoss:
@@ -432,7 +441,12 @@ class Grouped(Part):
         if adjacency not in self._cache:
             self.part.require_any_size(self.label)
             self.part.require_group(self.size, adjacency)
-            found = self.part.group_losses(self.size, adjacency)
+            pairs = self.part.pairs(adjacency) if self.part.is_local else None
+            found = (
+                _reports(pairs, self.size)
+                if pairs
+                else self.part.group_losses(self.size, adjacency)
+            )
             if found is None:
                 pairs = self.part.pairs(adjacency)
                 found = None if pairs is None else group_losses(pairs, self.size)

@@ -20,15 +20,13 @@ if True:
     from .atomize import MOST_KINKS as MOST_KINKS
     from .atoms import TINY as TINY
     from .base import by_family as by_family
-    from .gaussian_mixture import (
-        OpposedMixtures as OpposedMixtures,
-        binomial_mixture as binomial_mixture,
-    )
+    from .gaussian_mixture import OpposedMixtures as OpposedMixtures
     from .group import (
         NODES as NODES,
         EnclosedPower as EnclosedPower,
         atoms_of as atoms_of,
         curves_of as curves_of,
+        losses_on_a_line as losses_on_a_line,
     )
     from .mixture_loss import MixtureLoss as MixtureLoss
     from .of_law import loss_of as loss_of

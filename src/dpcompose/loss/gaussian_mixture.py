@@ -15,20 +15,24 @@ So a_y(x) rises with x, and up to a right angle of (largest - smallest) y with y
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from dpcompose.contour import ArrayRows, WeightedPoints
+from dpcompose.errors import UnsupportedError
 from dpcompose.law import LEAST_WEIGHT
 from dpcompose.numerics import Reals, U, minus_log1p
 
 LEAST_MASS = 5e-324
 """The least positive float."""
+MOST_TERMS = 8192
 _LARGEST_RISE = 700.0
 """A term of the least weight that rises by as much alone makes r larger than 2, and no sum of them overflows."""
 
@@ -228,20 +232,68 @@ class GaussianMixture:
         lost = sum(2 * weight + LEAST_MASS for _, weight in terms if 0 < weight < LEAST_WEIGHT)
         return GaussianMixture(means, masses, self.ulps, self.weight_error + 4 * U), lost
 
+    def powers(self, most: int) -> list[tuple[GaussianMixture, float]]:
+        """Mixtures of the sums of 0, 1, ..., `most` independent moves, each with a bound on the mass that is left out.
+
+        Each move has one of the means of this mixture, with its weight. Two exact weights are those of a coin.
+
+        Raises:
+            UnsupportedError: If a sum has more than 8192 values.
+        """
+        if self.means[0] == 0 and len(self.means) == 2 and not self.weight_error:
+            rate, mean = self.weights[1], self.means[1]
+            return [
+                binomial_mixture(times, rate, mean=mean, ulps=self.ulps)
+                for times in range(most + 1)
+            ]
+        ratios = [mean.as_integer_ratio() for mean in self.means]
+        unit = max(denominator for _, denominator in ratios)  # all are powers of two
+        moves = [
+            (number * (unit // denominator), Decimal(weight))
+            for (number, denominator), weight in zip(ratios, self.weights, strict=True)
+        ]
+        found, masses = [(GaussianMixture(), 0.0)], {0: Decimal(1)}
+        with localcontext(Context(prec=60)):
+            for times in range(1, most + 1):
+                before, masses = masses, defaultdict[int, Decimal](Decimal)
+                for (reached, mass), (mean, weight) in product(before.items(), moves):
+                    masses[reached + mean] += mass * weight
+                if len(masses) > MOST_TERMS:
+                    raise UnsupportedError(
+                        f"a group of {most} with {len(moves)} shifts",
+                        f"the sums of their shifts have more than {MOST_TERMS} values",
+                        "Ask for fewer people, or round the shifts up to few multiples of one number",
+                    )
+                rounded = defaultdict[float, Decimal](Decimal)
+                for reached, mass in masses.items():
+                    rounded[reached / unit] += mass
+                error = times * self.weight_error * (1 + 2 * times * self.weight_error) + 4 * U
+                found.append(_kept(rounded, self.ulps + 1, error))
+        return found
+
 
 def binomial_mixture(
     size: int, rate: float, *, mean: float, ulps: int
 ) -> tuple[GaussianMixture, float]:
     """The sum of N(j mean, 1) with the masses of Bin(size, rate), and a bound on the mass that is left out."""
+    if not size:
+        return GaussianMixture(), 0.0
     with localcontext(Context(prec=60)):
         q = Decimal(rate)
-        masses = [math.comb(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)]
-        kept = [(j, float(mass)) for j, mass in enumerate(masses) if mass >= LEAST_WEIGHT]
-        lost = sum(2 * float(mass) + LEAST_MASS for mass in masses if 0 < mass < LEAST_WEIGHT)
-    mixture = GaussianMixture(
-        tuple(j * mean for j, _ in kept), tuple(mass for _, mass in kept), ulps + 1, 4 * U
-    )
-    return (mixture if size else GaussianMixture()), lost
+        masses = {
+            j * mean: math.comb(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)
+        }
+        return _kept(masses, ulps + 1, 4 * U)
+
+
+def _kept(
+    masses: Mapping[float, Decimal], ulps: int, weight_error: float
+) -> tuple[GaussianMixture, float]:
+    """The mixture of the terms that are large enough for floats, by mean, and a bound on the mass of the others."""
+    kept = sorted((mean, float(mass)) for mean, mass in masses.items() if mass >= LEAST_WEIGHT)
+    lost = sum(2 * float(mass) + LEAST_MASS for mass in masses.values() if 0 < mass < LEAST_WEIGHT)
+    means, weights = zip(*kept, strict=True)
+    return GaussianMixture(means, weights, ulps, weight_error), lost
 
 
 @dataclass(frozen=True)

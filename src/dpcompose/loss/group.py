@@ -19,14 +19,18 @@ from dpcompose.loss.base import Loss, Pair
 from dpcompose.loss.bounded_range import BoundedRangeLoss, attained_losses
 from dpcompose.loss.discrete_noise import DiscreteGaussianLoss
 from dpcompose.loss.gaussian import GaussianLoss
+from dpcompose.loss.gaussian_mixture import GaussianMixture, OpposedMixtures
 from dpcompose.loss.laplace import LaplaceLoss
+from dpcompose.loss.mixture_loss import MixtureLoss
 from dpcompose.loss.product import Product
+from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.two_point import TwoPointLoss
 from dpcompose.numerics import U
 from dpcompose.values import Bound
 
 LARGEST_RANGE = 300.0
 LARGEST_SHIFT = 10**6
+LARGEST_ON_A_LINE = 512
 NODES = 2048
 LARGEST_CHAIN, LARGEST_LOSS = 690.0, 200.0
 """Beyond these a float, or 100 digits on both sides of 1, no longer holds a likelihood ratio."""
@@ -101,6 +105,58 @@ def _(loss: BoundedRangeLoss, size: int) -> Pair:
     return Pair(
         BoundedRangeLoss(epsilon), BoundedRangeLoss(epsilon), False, inside, tight_alone=True
     )
+
+
+def losses_on_a_line(
+    loss: Loss, size: int, *, rate: float | None = None, replaced: bool = False
+) -> tuple[list[MixtureLoss], bool] | None:
+    """The losses of a group when 0, 1, ..., `size` members are removed and the others added, and whether one is attained.
+
+    Each member moves a sum with Gaussian noise by a random amount, independently of the others. None if one member's
+    loss is not that of such a move.
+
+    Args:
+        loss: The loss when one member is removed.
+        size: The number of members.
+        rate: The probability that a member is in the sample, if `loss` is that without sampling.
+        replaced: Whether all members are replaced, so that both worlds have all of them.
+
+    Raises:
+        UnsupportedError: If the group has more than 512 members, or the sum of all moves too many values.
+    """
+    omitted = 0.0
+    match loss:
+        case GaussianLoss() if rate is not None:
+            one, rate = GaussianMixture((0.0, loss.mu), (1 - rate, rate), loss.ulps), None
+        case SampledGaussianLoss(remove=True):
+            mean, weights = 1 / loss.noise, (1 - loss.rate, loss.rate)
+            one = GaussianMixture((0.0, mean), weights, loss.ulps + 1)
+        case MixtureLoss(parts=((_, pair),)) if pair.second.nothing:
+            one, omitted = pair.first, loss.infinite_error
+        case _:
+            return None
+    if not size <= LARGEST_ON_A_LINE:
+        reason = f"members who move a sum are followed one by one, up to {LARGEST_ON_A_LINE}"
+        raise UnsupportedError(f"a group of {size}", reason, "Ask for fewer")
+    if rate is not None:
+        one, more = one.sampled(rate)
+        omitted += more
+    known = one.powers(size)
+
+    def opposed(removed: int, added: int) -> MixtureLoss:
+        (first, lost), (second, other) = known[removed], known[added]
+        pair, left_out = OpposedMixtures(first, second), (removed + added) * omitted * (1 + 4 * U)
+        return MixtureLoss(((1.0, pair),), infinite_error=lost + other + left_out)
+
+    # Of the omitted terms, only small means matter at positive losses.
+    least = known[1][0].means[0]
+    attained = all(
+        mixture.means[0] <= number * least * (1 + 4 * U)
+        for number, (mixture, _) in enumerate(known)
+    )
+    if replaced:
+        return [opposed(size, size)] * (size + 1), attained
+    return [opposed(removed, size - removed) for removed in range(size + 1)], attained
 
 
 def _both(loss: Loss) -> Pair:

@@ -426,6 +426,7 @@ class _Level:
             x = np.where(going, moved, x)
         return np.where(inside, x, np.where(self.epsilon > 0, np.inf, -np.inf))
 
+    @np.errstate(over="ignore")  # beyond every float nothing is proved there
     def _proved(self, side: int) -> Reals:
         """Points at which the loss is proved to be at most (side -1) or at least (side 1) epsilon."""
         left = np.isfinite(self._root)

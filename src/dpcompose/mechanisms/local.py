@@ -158,7 +158,7 @@ class UnaryEncoding(_Local):
     = 1/2.
 
     Changing the category changes two bits: the losses are +-ln(keep (1 - flip) / (flip (1 - keep)))
-    and 0, attained.
+    and 0, attained. The members of a group send a report each.
 
     >>> from dpcompose import Adjacency
     >>> from dpcompose.mechanisms import UnaryEncoding
@@ -184,6 +184,11 @@ class UnaryEncoding(_Local):
         self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE
     ) -> None:
         self._state(keep=keep, flip=flip, holds_under=holds_under)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether each person sends a report of their own: they do."""
+        return True
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Return the law with three atoms: the two bits differ in one of two ways, or are equal,

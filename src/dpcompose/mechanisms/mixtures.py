@@ -92,10 +92,10 @@ class _Mixture(Mechanism):
 @dataclass(frozen=True, repr=False)
 class MixtureOfGaussians(_Mixture):
     """A sum plus Gaussian noise, where a record moves the sum by a random vector: of norm at most
-    c_i with probability w_i.
+    c_i with probability w_i, whatever the vectors of the other records are.
 
     The worst case is that all vectors have one direction: the sum of w_i N(c_i, sigma^2) with the
-    record against N(0, sigma^2) without it. A user with m examples, each in the batch with
+    record against N(0, sigma^2) without it. The vectors of a group add up. A user with m examples, each in the batch with
     probability q, has shifts 0, ..., m and binomial weights; with per-user clipping to C examples
     the shifts are min(j, C). `Gaussian(sigma).sampled(q).group(m)` bounds the first case for every
     change of a group.

@@ -30,6 +30,11 @@ class Part(ABC):
     def label(self) -> str:
         """The name of this part in reports."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether each person sends a report of their own, independent of all others."""
+        return False
+
     def laws(self, adjacency: Adjacency) -> Laws | None:
         """Return the laws of the losses under `adjacency`, a composition of pairs; None if the part
         only states a Renyi curve.
