@@ -270,7 +270,7 @@ BLACK = BlackBox(0.1)
         ([BLACK, BLACK], "twice"),
         ([BLACK, BlackBox(0.0)], "tells nothing"),
         ([BLACK, BlackBox(0.1, delta=1.0)], "may be finite"),
-        ([BlackBox(each / 10**6) for each in range(1, 10**5)], "99999 members"),
+        (range(1, 10**5), "99999 members"),
         ([BLACK, BlackBox(3.0)], "at least once"),
         ([BLACK, Laplace(1e-3)], "at least once"),
         ([BLACK, BlackBox(1.0, delta=1 - 1e-9)], "at least once"),
@@ -281,6 +281,8 @@ BLACK = BlackBox(0.1)
     ids=str,
 )  # fmt: skip
 def test_bad_menus(menu: Any, says: str) -> None:
+    if isinstance(menu, range):  # so many are made here, not for each worker that collects tests
+        menu = [BlackBox(each / 10**6) for each in menu]
     with pytest.raises(DomainError, match=says):
         MenuFilter.for_target(menu, 1.0, 1e-6)
 
