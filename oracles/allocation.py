@@ -65,6 +65,32 @@ def _nodes(noise: str, digits: int) -> tuple[list[tuple[arb, arb, arb]], arb]:
         return rows, arb(step) / (2 * arb.pi()).sqrt()
 
 
+def epoch_of_two(sigma: Number, epsilon: Number, *, remove: bool, digits: int = 30) -> arb:
+    """delta(epsilon) of one epoch of two steps with any noise, to about that many digits.
+
+    S = cosh(v b) e^(u b - b^2), b = 1 / (s sqrt 2), for independent standard normal u and v: given v a lognormal law,
+    whose hockey stick is closed; over v a trapezoidal sum.
+    """
+    with ctx.workprec(int(digits * 3.4) + 60):
+        b, level = 1 / (ball(sigma) * arb(2).sqrt()), ball(epsilon).exp()
+        step, total = arb(1) / 16, arb(0)
+        for k in range(-16 * 13, 16 * 13 + 1):
+            v = step * k
+            scale = (v * b).cosh() * (-b * b).exp()  # of e^(u b), whose mean is e^(b^2 / 2)
+            if remove:
+                d = (scale / level).log() / b
+                value = scale * (b * b / 2).exp() * _normal(d + b) - level * _normal(d)
+            else:
+                d = -(scale * level).log() / b
+                value = _normal(d) - level * scale * (b * b / 2).exp() * _normal(d - b)
+            total += value * (-v * v / 2).exp()
+        return total * step / (2 * arb.pi()).sqrt()
+
+
+def _normal(x: arb) -> arb:
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
 def two_steps(sigma: Number, order: Number, frequency: Number, *, digits: int = 40) -> acb:
     """E S^p at the complex power p for t = 2: e^(p^2 / (4 s^2) - p / (2 s^2)) E cosh(g / (s sqrt 2))^p."""
     with ctx.workprec(int(digits * 3.4) + 60):

@@ -190,7 +190,9 @@ class Allocation:
         """
         weights, places = self._weights(0, path), path.places[:leading]
         along = path.density * path.grown * np.exp(weights.exponent[:, 0] + 1j * weights.turn[:, 0])
-        length = (leading - 1) * path.rows + (path.count - 1) * path.columns + 1
+        length = leading
+        if path.radius.ndim == 1:
+            length = (leading - 1) * path.rows + (path.count - 1) * path.columns + 1
         entire = path.strided(
             _exp_minus_linear(path.radius[:length] * np.exp(1j * path.path_angle)), leading
         )
@@ -231,7 +233,7 @@ class _Path:
         widest: The largest angle of zY on the moved paths.
         density: The step of the rule over the square root of 2 pi.
         alias: The bound on the aliases, relative to the majorant without its own factor.
-        radius: |zY| on the whole grid.
+        radius: |zY| on the whole grid; as a matrix, where its entries would not share the points of a grid.
         rows: How many units of the grid the places are apart.
         columns: How many the nodes of the noise.
     """
@@ -259,7 +261,10 @@ class _Path:
         sigma = law.sigma
         theta = min(angle, _TURN / sigma)
         path_angle = angle - theta
-        eta = 0.6 * (math.pi / 2 - path_angle)
+        # The step below is longest at the second of these.
+        eta = min(
+            0.6 * (math.pi / 2 - path_angle), math.hypot(math.sqrt(2 * _DEPTH) / sigma, theta)
+        )
         widest, moved = path_angle + eta, (sigma * (theta + eta)) ** 2 / 2
         fine = 2 * math.pi * eta / (_DEPTH + moved)
         rows = max(1, math.ceil(step / fine))
@@ -269,7 +274,10 @@ class _Path:
         first = math.floor((-_REACH / sigma - max(_peak(float(places[-1]), sigma), 0.0)) / h)
         shift = h * np.arange(first, math.ceil((max(degree, 2) / sigma + _REACH) / sigma / h) + 1)
         units = (len(places) - 1) * rows + (len(shift) - 1) * columns + 1
-        line = places[0] - 1 / (2 * sigma**2) + shift[0] + unit * np.arange(units)
+        if units <= len(places) * len(shift):
+            line = places[0] - 1 / (2 * sigma**2) + shift[0] + unit * np.arange(units)
+        else:
+            line = (places - 1 / (2 * sigma**2))[:, None] + shift
         return cls(
             places=places,
             noise=shift * sigma,
@@ -292,6 +300,8 @@ class _Path:
     def strided(self, values: Any, places: int | None = None) -> Any:
         """Values on the grid as a matrix: a row for each of the (first) places, a column for each node of the noise."""
         count = len(self.places) if places is None else places
+        if values.ndim == 2:
+            return values[:count]
         reach = (self.count - 1) * self.columns + 1
         windows = np.lib.stride_tricks.sliding_window_view(values, reach)
         return np.ascontiguousarray(windows[:: self.rows, :: self.columns][:count])
@@ -306,18 +316,12 @@ class _Path:
             major @ (size * ((weights.roundings + self.sway) * U * self.grown + self.alias))
             + 1e-300
         )
-        decay = self.radius * math.cos(self.widest)
+        decay = self.strided(self.radius * math.cos(self.widest))
         unit = math.log(self.density * self.grown)
         for at, inner in ((0, 1), (-1, -2)):
-            start, other = (each % self.count * self.columns for each in (at, inner))
-            stop = (len(self.places) - 1) * self.rows + 1
-            edge = weights.exponent[at] - decay[start : start + stop : self.rows, None] + unit
-            rise = (
-                edge
-                - unit
-                - weights.exponent[inner]
-                + decay[other : other + stop : self.rows, None]
-            )
+            last, next_last = (decay[:, [each]] for each in (at, inner))
+            edge = weights.exponent[at] - last + unit
+            rise = edge - unit - weights.exponent[inner] + next_last
             beyond = np.exp(np.minimum(edge, 700.0)) / -np.expm1(np.minimum(rise, -1e-300))
             errors = errors + np.where(rise < -1e-3, beyond, np.inf)
         return values, errors
