@@ -145,3 +145,10 @@ def test_a_plan_is_calibrated_by_the_command(tmp_path: Path) -> None:
         ["--advantage", "0.1", "--prior", "0.5"],
     ):
         assert invoke([*words, *wrong]).exit_code == 2
+
+
+def test_targets_near_their_ends_are_reached() -> None:
+    """The search extrapolates in logarithms, far beyond floats where the curve is flat."""
+    assert calibrate(Gaussian, advantage=0.999999).value < 0.2
+    rare = Gaussian(1.0).sampled(1e-310).risk()
+    assert 0 <= rare.advantage.lower <= rare.advantage.upper < 1e-309

@@ -13,7 +13,7 @@ import pytest
 
 from dpcompose import Adjacency
 from dpcompose.adaptive import PureFilter
-from dpcompose.errors import UnsupportedError
+from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.loss import of_law, shuffled_reports
 from dpcompose.mechanisms import ShuffledReports, Staircase, UnaryEncoding
 from oracles import atoms, shuffles
@@ -170,3 +170,9 @@ def test_a_group_sends_a_report_each(keep: float, flip: float) -> None:
         ):
             found = composed.group(size).delta(epsilon=epsilon)
             assert found.lower - 1e-14 <= value <= found.upper + 1e-14 and found.width < 1e-10
+
+
+def test_chances_below_floats_are_refused() -> None:
+    with pytest.raises(DomainError, match="at least 1e-300"):
+        UnaryEncoding(0.999999, flip=5e-324)
+    assert UnaryEncoding(0.5, flip=1e-290).epsilon(delta=0.0, adjacency=REPLACE).upper > 600

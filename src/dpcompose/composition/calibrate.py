@@ -701,7 +701,7 @@ class _Search:
                     weight * math.log(point[0])
                     for weight, point in zip(weights, known, strict=True)
                 )
-                value = math.exp(sum(logs)) * (1 + self.sign * AIMED)
+                value = math.exp(min(sum(logs), 700.0)) * (1 + self.sign * AIMED)
                 if low < value < high:
                     return value
         return None

@@ -267,25 +267,24 @@ class Losses(NamedTuple):
         if self.promises:
             return None
         largest: list[tuple[Fraction, int]] = []
-        infinite = 0.0
+        infinite = Fraction(0)
         for pair, times in self.pairs:
             sides = _sides(pair)
             tops = [top for loss in sides if (top := loss.top) is not None]
             if len(tops) < len(sides):
                 return None
             largest.append((max(tops), times))
-            for loss in sides:
-                if not loss.finite():
-                    mass = max(
-                        [
-                            loss.infinite_mass * (1 + loss.infinite_relative_error)
-                            + loss.unplaced_mass
-                            for loss in sides
-                        ]
-                    )
-                    infinite = up(infinite + up(times * up(up(mass)))) if mass > 0 else infinite
-                    break
-        return ApproximateDP(sum_rounded_up(largest), delta=min(infinite, 1.0))
+            if not all(loss.finite() for loss in sides):
+                # Exact, so that parts whose deltas add up to the one that is asked have an epsilon.
+                infinite += times * max(
+                    Fraction(loss.infinite_mass) * (1 + Fraction(loss.infinite_relative_error))
+                    + Fraction(loss.unplaced_mass)
+                    for loss in sides
+                )
+        delta = float(min(infinite, Fraction(1)))
+        return ApproximateDP(
+            sum_rounded_up(largest), delta=delta if delta >= infinite else up(delta)
+        )
 
     def pure(self) -> float | None:
         """Return the sum of the largest losses in nats, rounded up; None if a loss may be infinite.

@@ -280,7 +280,7 @@ def sampled_profile(
         room = 0.0 if above else 2e-9 * rate
         return Bound(floor * (1 - 8 * U), min(up(floor * (1 + 8 * U) + room), 1.0))
     rise = math.expm1(min(epsilon, 700.0))
-    factor, scale = rate - rise * (1 - rate), U * (rate + abs(rise))
+    factor, scale = rate - rise * (1 - rate), U * (rate + abs(rise)) + math.ulp(0.0)
     if (
         factor < 32 * scale
     ):  # beyond the largest loss, or within rounding of it: c is at most twice that

@@ -21,6 +21,10 @@ from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ball, Ends, Field, Moments, ends
 from dpcompose.values import Bound
 
+_MOST_VARIANCE = 5e10
+"""Ten deviations to either side of the number of answers with one of the losses are then millions of terms, and take a second."""
+_MOST_LISTED = 1 << 20
+"""Copies whose outcomes may be listed."""
 _HUGE = 30.0
 """Above this (t + 1) epsilon the moment is e^(t epsilon) up to the last digits."""
 
@@ -42,7 +46,13 @@ class TwoPointLoss(Loss):
 
     @property
     def infinite_mass(self) -> float:
-        return -math.expm1(self.times * math.log1p(-self.delta)) if self.delta < 1 else 1.0
+        if self.times == 1 or self.delta == 1:
+            return self.delta
+        return -math.expm1(self.times * math.log1p(-self.delta))
+
+    @property
+    def infinite_relative_error(self) -> float:
+        return 0.0 if self.times == 1 else super().infinite_relative_error
 
     @property
     def maximum(self) -> float:
@@ -60,6 +70,12 @@ class TwoPointLoss(Loss):
 
     def transform(self, times: int) -> Transform:
         return TwoPointSum(np.array([[self.epsilon]]), np.array([[float(self.times * times)]]))
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether the binomial masses that matter are few enough to be added one by one."""
+        low = math.exp(-self.epsilon)
+        return self.times * low / (1 + low) ** 2 < _MOST_VARIANCE
 
     def profile(self, epsilon: float) -> Bound:
         return self._between(
@@ -86,13 +102,9 @@ class TwoPointLoss(Loss):
 
     @property
     def support(self) -> int:
-        return (
-            (4 if self.delta > 0 else 2)
-            if self.times == 1
-            else self.times + 1
-            if self.delta == 0
-            else 0
-        )
+        if self.times == 1:
+            return 4 if self.delta > 0 else 2
+        return self.times + 1 if self.delta == 0 and self.times < _MOST_LISTED else 0
 
     def atoms(self) -> Atoms:
         """One copy: +epsilon, -epsilon and two outcomes that one measure lacks; several without delta: a binomial."""

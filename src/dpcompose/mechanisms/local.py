@@ -184,6 +184,12 @@ class UnaryEncoding(_Local):
         self, keep: float, *, flip: float, holds_under: Adjacency = Adjacency.REPLACE
     ) -> None:
         self._state(keep=keep, flip=flip, holds_under=holds_under)
+        high, low = max(self.keep, self.flip), min(self.keep, self.flip)
+        if not low * (1 - high) >= 1e-300:
+            domain = (
+                "a probability whose product with that of no 1 in the other bit is at least 1e-300"
+            )
+            raise DomainError("flip" if low == self.flip else "keep", low, domain)
 
     @property
     def is_local(self) -> bool:
@@ -199,9 +205,7 @@ class UnaryEncoding(_Local):
         more, less = keep * (1 - flip), flip * (1 - keep)
         if keep == flip:
             return alike(TwoPoint(0.0))
-        loss = (
-            math.log1p((keep - flip) / less) if less > 1e-300 else math.log(more) - math.log(less)
-        )
+        loss = math.log1p((keep - flip) / less)
         masses = more, keep * flip + (1 - keep) * (1 - flip), less
         law = Encoding(keep, flip)
         atoms = Atoms(
