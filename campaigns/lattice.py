@@ -30,6 +30,7 @@ from dpcompose.errors import UnsupportedError
 from dpcompose.loss import GaussianLoss, LaplaceLoss, Loss, lattice
 from dpcompose.loss.lattice import POINTS, epsilon
 from dpcompose.loss.lattice_plan import fits
+from dpcompose.values import met
 
 _PART = re.compile(r"(Gaussian|Laplace)\(([^)]*)\)(?:\.sampled\(([^)]*)\))? \* (\d+)")
 
@@ -81,14 +82,14 @@ def on_lattice(case: Case, points: int = POINTS) -> Bound | None:
 @contextmanager
 def contradictions() -> Iterator[list[tuple[Bound, Bound]]]:
     """The enclosures that were to be intersected in this block and have no number in common."""
-    within, apart = lattice._within, list[tuple[Bound, Bound]]()
+    apart = list[tuple[Bound, Bound]]()
 
-    def seen(first: Bound, second: Bound) -> Bound:
+    def seen(first: Bound, second: Bound) -> tuple[float, float]:
         if max(first.lower, second.lower) > min(first.upper, second.upper):
             apart.append((first, second))
-        return within(first, second)
+        return met(first, second)
 
-    with patch.object(lattice, "_within", seen):
+    with patch.object(lattice, "met", seen):
         yield apart
 
 

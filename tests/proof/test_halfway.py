@@ -11,12 +11,7 @@ import pytest
 
 from dpcompose import Adjacency, Bound, Gaussian, Laplace, compose
 from dpcompose.loss.atom_moments import LaplaceMoments
-from dpcompose.loss.sampled_gaussian import (
-    AddedMoments,
-    RemovedMoments,
-    ReplacedMoments,
-    SampledGaussianMoments,
-)
+from dpcompose.loss.sampled_gaussian import SampledGaussianMoments
 from dpcompose.mechanisms import DominatingPair
 from dpcompose.proof.ball import ball_field
 from dpcompose.proof.halfway import halfway
@@ -28,9 +23,9 @@ from oracles.normal import Direction, SampledGaussian
 FIELD = ball_field()
 EXACT = FIELD.exact
 MIXTURES = [
-    (RemovedMoments, Direction.REMOVE),
-    (AddedMoments, Direction.ADD),
-    (ReplacedMoments, Direction.REPLACE),
+    ((True, False), Direction.REMOVE),
+    ((False, True), Direction.ADD),
+    ((True, True), Direction.REPLACE),
 ]
 
 
@@ -45,14 +40,12 @@ def enclosed(factors: Factors, x: float, goal: float) -> Enclosure:
         return line.enclosure(EXACT(x))
 
 
-@pytest.mark.parametrize(("moments", "direction"), MIXTURES)
-def test_both_lines_have_one_value(
-    moments: type[SampledGaussianMoments], direction: Direction
-) -> None:
+@pytest.mark.parametrize(("sides", "direction"), MIXTURES)
+def test_both_lines_have_one_value(sides: tuple[bool, bool], direction: Direction) -> None:
     noise, rate, times, x = 1.5, 0.01, 500, 0.3
     with FIELD.precision(400):
         factors = [
-            (moments(FIELD, EXACT(noise), EXACT(rate)), times),
+            (SampledGaussianMoments(FIELD, EXACT(noise), EXACT(rate), *sides), times),
             (NormalMoments(FIELD, EXACT(1) / 16), 1),
         ]
         truth = contour.delta(
@@ -69,7 +62,7 @@ def test_both_lines_have_one_value(
 
 def test_a_bound_that_is_far_too_large_only_costs_width() -> None:
     with FIELD.precision(400):
-        factors = [(RemovedMoments(FIELD, EXACT(1.5), EXACT(0.01)), 500)]
+        factors = [(SampledGaussianMoments(FIELD, EXACT(1.5), EXACT(0.01), True, False), 500)]
         near, far = enclosed(factors, 0.9, 1e-8), enclosed(factors, 0.9, 1.0)
     assert far.lower <= near.lower <= near.upper <= far.upper
 

@@ -19,12 +19,7 @@ from dpcompose.loss.atom_moments import (
 )
 from dpcompose.loss.laplace import LaplaceLoss
 from dpcompose.loss.product import Product
-from dpcompose.loss.sampled_gaussian import (
-    AddedMoments,
-    RemovedMoments,
-    ReplacedMoments,
-    SampledGaussianMoments,
-)
+from dpcompose.loss.sampled_gaussian import SampledGaussianMoments
 from dpcompose.proof.ball import Ball, ball_field, crossing
 from dpcompose.proof.finite_sums import Residues, expanded
 from dpcompose.proof.line import LinePlan, TailBound, draw, plan
@@ -35,9 +30,9 @@ from oracles.normal import Direction, SampledGaussian
 FIELD = ball_field()
 EXACT = FIELD.exact
 MIXTURES = [
-    (RemovedMoments, Direction.REMOVE),
-    (AddedMoments, Direction.ADD),
-    (ReplacedMoments, Direction.REPLACE),
+    ((True, False), Direction.REMOVE),
+    ((False, True), Direction.ADD),
+    ((True, True), Direction.REPLACE),
 ]
 FAMILIES: dict[str, Callable[[], Moments]] = {
     "normal": lambda: NormalMoments(FIELD, EXACT(0.3)),
@@ -45,25 +40,27 @@ FAMILIES: dict[str, Callable[[], Moments]] = {
     "bounded range": lambda: BoundedRangeMoments(FIELD, EXACT(0.7)),
     "two points": lambda: TwoPointMoments(FIELD, EXACT(0.7), EXACT(0.01), 2),
     "discrete gaussian": lambda: DiscreteGaussianMoments(FIELD, EXACT(1.5), 2),
-    "removed": lambda: RemovedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
-    "added": lambda: AddedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
-    "replaced": lambda: ReplacedMoments(FIELD, EXACT(0.8), EXACT(0.05)),
+    "removed": lambda: SampledGaussianMoments(FIELD, EXACT(0.8), EXACT(0.05), True, False),
+    "added": lambda: SampledGaussianMoments(FIELD, EXACT(0.8), EXACT(0.05), False, True),
+    "replaced": lambda: SampledGaussianMoments(FIELD, EXACT(0.8), EXACT(0.05), True, True),
 }
 
 
-@pytest.mark.parametrize(("moments", "direction"), MIXTURES)
+@pytest.mark.parametrize(("sides", "direction"), MIXTURES)
 @pytest.mark.parametrize(
     ("noise", "rate", "order"), [(1.0, 0.01, 7.0), (0.5, 0.3, 2.5), (4.0, 0.001, 40.0)]
 )
 def test_sampled_moments_agree_with_the_oracle(
-    moments: type[SampledGaussianMoments],
+    sides: tuple[bool, bool],
     direction: Direction,
     noise: float,
     rate: float,
     order: float,
 ) -> None:
     with FIELD.precision(100):
-        ours = moments(FIELD, EXACT(noise), EXACT(rate)).line(order, EXACT(0.75), 20)
+        ours = SampledGaussianMoments(FIELD, EXACT(noise), EXACT(rate), *sides).line(
+            order, EXACT(0.75), 20
+        )
         theirs = SampledGaussian(rate, 1 / Fraction(noise), direction).moments(order, 0.75, 20)
     for one, other in zip(ours, theirs, strict=True):
         assert one.overlaps(other)

@@ -15,7 +15,7 @@ from dpcompose.contour.contour import Bracket, Contour, chernoff_bound, relative
 from dpcompose.contour.quadrature import draw, draw_closely, draw_on, placement_of
 from dpcompose.contour.saddle import Chart
 from dpcompose.contour.transform import Transform
-from dpcompose.values import up
+from dpcompose.values import met, up
 
 _FINEST = 1e-13
 _USUAL, _MOST = 20_000, 400_000
@@ -319,13 +319,8 @@ def _most_nodes(tolerance: float) -> int:
 
 
 def _narrower(one: LineReading, two: LineReading) -> LineReading:
-    """Return the intersection of two enclosures; their hull if the intersection is empty, since
-    then one of them is wrong.
-    """
-    lower, upper = max(one.lower, two.lower), min(one.upper, two.upper)
-    if lower > upper:
-        lower, upper = min(one.lower, two.lower), max(one.upper, two.upper)
-    return LineReading(lower, upper, two.contour, two.bracket, one.chart)
+    """Return the intersection of two enclosures, with the contour of the second."""
+    return LineReading(*met(one, two), two.contour, two.bracket, one.chart)
 
 
 def _on_contour(

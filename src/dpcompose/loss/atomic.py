@@ -22,7 +22,7 @@ from dpcompose.contour import (
     summed_line,
 )
 from dpcompose.loss.atoms import TINY, Atoms
-from dpcompose.loss.base import Loss, alike, blocks
+from dpcompose.loss.base import Loss, alike, blocks, bounds_of_rows
 from dpcompose.numerics import Reals, U, log_sum, minus_log1p, row_dots, row_sums, row_tops
 from dpcompose.proof import Ends, Field
 from dpcompose.values import Bound, up
@@ -194,23 +194,19 @@ class AtomicSum(Transform):
         ratio_error = self._column([table.ratio_error for table in self.tables])
         masses = self._column([table.relative_error for table in self.tables])
         weight = 4 * one * two * np.maximum(1 - 1e-9 - 8 * (masses + order * ratio_error), 0.0)
-        apart = max(
-            1, len(self.tables) // 8
-        )  # rows that differ do not come back to 1 at the same frequencies
-        for at in range(apart):
-            rows = tuple(each[at::apart] for each in (weight, gap, ratio_error, self.times))
 
-            def bound(u: Reals, *, rows: tuple[Reals, ...] = rows) -> Reals:
-                weight, gap, ratio_error, times = rows
-                square = (
-                    1
-                    - weight * np.square(np.sin(gap * u / 2))
-                    + 1e-14 * (1 + gap * u)
-                    + 2 * ratio_error * u
-                )
-                return np.sum(times * 0.5 * np.log(np.minimum(square, 1.0)), axis=0)
+        def bound(weight: Reals, gap: Reals, ratio_error: Reals, times: Reals, u: Reals) -> Reals:
+            square = (
+                1
+                - weight * np.square(np.sin(gap * u / 2))
+                + 1e-14 * (1 + gap * u)
+                + 2 * ratio_error * u
+            )
+            return np.sum(times * 0.5 * np.log(np.minimum(square, 1.0)), axis=0)
 
-            yield bound
+        yield from bounds_of_rows(
+            bound, (weight, gap, ratio_error, self.times), len(self.tables) // 8
+        )
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         # As M is the plain sum over the points, up to the mass, its size alone needs no series for small losses.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -221,6 +221,16 @@ def blocks(rows: _Rows, size: int) -> list[_Rows]:
     """The rows, a list or an array, in blocks of at most `size`."""
     every: Any = rows
     return [every[at : at + size] for at in range(0, len(every), size)]
+
+
+def bounds_of_rows(
+    bound: Callable[..., Reals], rows: Sequence[Reals], apart: int
+) -> Iterator[Callable[[Reals], Reals]]:
+    """Functions of frequencies: `bound` at them, given every `apart`-th row of some arrays. Rows that differ do not come
+    back to 1 at the same frequencies.
+    """
+    for at in range(max(1, apart)):
+        yield partial(bound, *(each[at :: max(1, apart)] for each in rows))
 
 
 def merged(group: Sequence[tuple[_Member, int]]) -> list[tuple[_Member, int]]:

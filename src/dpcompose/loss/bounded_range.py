@@ -21,7 +21,7 @@ from dpcompose.contour import (
 from dpcompose.loss.atom_moments import BoundedRangeMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import BoundedRows, Loss, blocks, merged
+from dpcompose.loss.base import BoundedRows, Loss, blocks, bounds_of_rows, merged
 from dpcompose.numerics import Complexes, Reals, U
 from dpcompose.proof import Ends, Field, ends
 from dpcompose.values import Bound, around, up
@@ -206,15 +206,14 @@ class BoundedRangeSum(BoundedRows):
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """The same bound by 1 / u, and |sinh(a epsilon)| itself, of a few rows at a time."""
         real = order + 0.5
-        for at in range(0, len(self.epsilon), _FEW_ROWS):
-            width, times = self.epsilon[at : at + _FEW_ROWS], self.times[at : at + _FEW_ROWS]
 
-            def bound(u: Reals, *, width: Reals = width, times: Reals = times) -> Reals:
-                steep = 1 / np.square(np.sinh(np.minimum(real * width, 350.0)))
-                square = (1 + np.square(np.sin(width * u)) * steep) / (1 + np.square(u / real))
-                return (times * 0.5 * np.log(np.minimum(square * (1 + 1e-9), 1.0))).sum(axis=0)
+        def bound(width: Reals, times: Reals, u: Reals) -> Reals:
+            steep = 1 / np.square(np.sinh(np.minimum(real * width, 350.0)))
+            square = (1 + np.square(np.sin(width * u)) * steep) / (1 + np.square(u / real))
+            return (times * 0.5 * np.log(np.minimum(square * (1 + 1e-9), 1.0))).sum(axis=0)
 
-            yield bound
+        rows = self.epsilon, self.times
+        return bounds_of_rows(bound, rows, -(-len(self.epsilon) // _FEW_ROWS))
 
     def _log(self, order: float, frequencies: Reals) -> tuple[Complexes, Reals]:
         """log M of one copy of each row and its error, shape (m, n)."""

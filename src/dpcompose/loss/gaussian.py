@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -38,20 +39,15 @@ class GaussianLoss(Loss):
         return GaussianSum(self.mu * self.mu * times)
 
     def profile(self, epsilon: float) -> Bound:
-        """delta(epsilon); it increases with mu, so that its ends are those at both ends of mu."""
-        spread = 1 + 2 * U * self.ulps
-        low, high = (
-            gaussian_profile(epsilon, mu=self.mu / spread),
-            gaussian_profile(epsilon, mu=self.mu * spread),
-        )
-        return Bound(low.lower, high.upper, high.certificate)
+        return self._between(partial(gaussian_profile, epsilon))
 
     def inverse(self, delta: float) -> Bound:
+        return self._between(partial(gaussian_epsilon, delta))
+
+    def _between(self, answer: Callable[..., Bound]) -> Bound:
+        """Bounds on a quantity that increases with mu, from its values at both ends of mu."""
         spread = 1 + 2 * U * self.ulps
-        low, high = (
-            gaussian_epsilon(delta, mu=self.mu / spread),
-            gaussian_epsilon(delta, mu=self.mu * spread),
-        )
+        low, high = answer(mu=self.mu / spread), answer(mu=self.mu * spread)
         return Bound(low.lower, high.upper, high.certificate)
 
     def sampled(self, rate: float, *, remove: bool) -> Loss:

@@ -12,7 +12,7 @@ from dpcompose.loss.base import Loss
 from dpcompose.loss.lattice_plan import LEAST, UnfitError, planned, rows_of
 from dpcompose.loss.lattice_rare import CutGuess, CutSide
 from dpcompose.loss.lattice_side import Side
-from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, met
 
 POINTS = 1 << 14
 LOOSE = 1e-4
@@ -51,7 +51,7 @@ def epsilon(
             break
         x = guess.solve(log_masses[1], found.lower, min(found.upper, _FARTHEST))
         make = partial(CutSide, rows, x, guess.cuts(x)[turn], points)
-        found = _within(found, _enclosed(partial(_point, make, log_masses, found), math.inf))
+        found = Bound(*met(found, _enclosed(partial(_point, make, log_masses, found), math.inf)))
     return _certified(found, points)
 
 
@@ -71,7 +71,7 @@ def delta(group: Sequence[tuple[Loss, int]], epsilon: float, *, points: int = PO
     cuts = CutGuess(rows).cuts(epsilon) if found.lower < (1 - _WIDE) * found.upper else ()
     for cut in cuts:
         make = partial(CutSide, rows, epsilon, cut, points)
-        found = _within(found, _enclosed(partial(_mass, make, epsilon), 1.0))
+        found = Bound(*met(found, _enclosed(partial(_mass, make, epsilon), 1.0)))
     return _certified(found, points)
 
 
@@ -113,15 +113,7 @@ def _enclosed(read: Callable[[bool], float], most: float) -> Bound:
             continue
         if end == end:
             ends[upper] = min(max(end, 0.0), most)
-    return _within(Bound(ends[0], most), Bound(0.0, ends[1]))
-
-
-def _within(first: Bound, second: Bound) -> Bound:
-    """The intersection; the hull if it is empty, since one of the two is then wrong."""
-    lower, upper = max(first.lower, second.lower), min(first.upper, second.upper)
-    if lower > upper:
-        lower, upper = min(first.lower, second.lower), max(first.upper, second.upper)
-    return Bound(lower, upper)
+    return Bound(*met(Bound(ends[0], most), Bound(0.0, ends[1])))
 
 
 def _certified(bound: Bound, points: int) -> Bound:

@@ -22,7 +22,7 @@ from dpcompose.loss.atomic import MOST_STATES, enumerated, states
 from dpcompose.loss.base import Loss, by_family
 from dpcompose.loss.lattice_plan import fits
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
-from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, sum_rounded_up, up
+from dpcompose.values import UNIT_ROUNDOFF, Bound, Certificate, down, met, sum_rounded_up, up
 
 Group = tuple[tuple[Loss, int], ...]
 
@@ -455,13 +455,9 @@ def loose(bound: Bound | LineReading, most: float) -> bool:
 
 
 def _met(answer: Bound, other: Bound) -> Bound:
-    """The intersection of two enclosures; the hull if it is empty, since one of the two is then wrong."""
-    lower, upper = max(answer.lower, other.lower), min(answer.upper, other.upper)
-    if lower > upper:
-        lower, upper = min(answer.lower, other.lower), max(answer.upper, other.upper)
-    if (lower, upper) == (answer.lower, answer.upper):
-        return answer
-    return Bound(lower, upper, other.certificate)
+    """The intersection of two enclosures: the first itself, if the second does not narrow it."""
+    found = Bound(*met(answer, other), other.certificate)
+    return answer if found == answer else found
 
 
 def _closed_at(profile: Callable[[float], Bound | None], epsilon: float) -> Bound:

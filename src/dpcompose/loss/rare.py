@@ -34,7 +34,7 @@ from dpcompose.loss.cut_noise import BelowSum, Cuts, JumpSum, ReverseSum
 from dpcompose.loss.sampled_gaussian import SampledGaussianLoss
 from dpcompose.loss.sampled_gaussian_grid import log_ratio
 from dpcompose.numerics import Reals, U, exp_or_inf, halved
-from dpcompose.values import Bound, Certificate
+from dpcompose.values import Bound, Certificate, met
 
 Rows = Sequence[tuple[SampledGaussianLoss, int]]
 Mask = NDArray[np.bool_]
@@ -416,12 +416,10 @@ def _following(guess: Guess, split: Split, x: float) -> Plan | None:
 
 
 def _narrower(enclosure: Bound, narrower: Bound, split: Split) -> Bound:
-    """The intersection; the hull if it is empty, since one of the two is then wrong."""
-    lower, upper = max(enclosure.lower, narrower.lower), min(enclosure.upper, narrower.upper)
+    """The intersection of two enclosures: the first itself, if the second does not narrow it."""
+    lower, upper = met(enclosure, narrower)
     if not (narrower.upper < enclosure.upper or narrower.lower > enclosure.lower):
         return enclosure
-    if lower > upper:
-        lower, upper = min(enclosure.lower, narrower.lower), max(enclosure.upper, narrower.upper)
     contour = split.below_cuts.contour
     method = f"split by the largest loss, {contour.nodes if contour else 0} nodes"
     return Bound(lower, upper, Certificate(method))

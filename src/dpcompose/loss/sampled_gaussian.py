@@ -2,7 +2,7 @@
 
 The moments of Gaussian noise on a Poisson sample, in balls.
 
-With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2), M(t) is E r(X)^(t + 1) when a record
+With X standard normal, mu = 1 / noise and r(x) = 1 - q + q e^(mu x - mu^2 / 2), M(t) is E r(-X)^(t + 1) when a record
 is removed, E r(X)^-t when one is added, and E r(-X)^(t + 1) r(X)^-t when one is replaced: at orders in (-1, 0) no power
 is negative. For |y| < pi / mu and theta = mu |y|,
   r(x) cos(theta / 2) <= |r(x + iy)| <= r(x)   and   0 <= arg r(x + i |y|) <= theta,
@@ -48,25 +48,41 @@ from dpcompose.values import Bound
 
 @dataclass(frozen=True)
 class SampledGaussianMoments(TrapezoidMoments):
-    """The common part of the losses of Gaussian noise on a Poisson sample, where a record is removed, added or
-    replaced.
+    """The loss of P against Q, of which one or both are a sample with the record: P has it at -1, Q at 1.
 
     Args:
         noise: sigma / sensitivity, > 0.
         rate: q, in (0, 1).
+        first: Whether P is such a sample; else it is the noise alone.
+        second: Whether Q is one.
     """
 
     noise: Ball
     rate: Ball
+    first: bool
+    second: bool
+
+    @property
+    def smallest(self) -> Ball:
+        return super().smallest if self.second else (-self.rate).log1p()
+
+    @property
+    def largest(self) -> Ball:
+        return super().largest if self.first else -(-self.rate).log1p()
+
+    @property
+    def reverse(self) -> SampledGaussianMoments:
+        if self.first and self.second:
+            return self
+        return replace(self, first=self.second, second=self.first)
 
     @property
     def _limit(self) -> Ball:
         return self.field.pi * self.noise
 
     @property
-    def _plain(self) -> NormalMoments:
-        """The loss of the same noise without sampling."""
-        return NormalMoments(self.field, 1 / self.noise**2)
+    def _side(self) -> int:
+        return -1
 
     def _growing(self, x: Disc) -> Disc:
         """q e^(mu x - mu^2 / 2), the term of the likelihood ratio that grows with x."""
@@ -85,12 +101,38 @@ class SampledGaussianMoments(TrapezoidMoments):
         exact = 1 - 4 * weight * (1 - weight) * sine**2
         return exact.max(1 - sine**2).min(self.field.exact(1))
 
-    def _falling_growth(self, order: float, y: Ball) -> Ball:
+    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
+        one = self._log_ratio(-x) if self.first else self.field.disc(0)
+        return one, one - self._log_ratio(x) if self.second else one
+
+    def _growth(self, order: float, y: Ball) -> Ball:
         """e^(y^2 / 2) cos(mu y / 2)^-order, no cosine at negative orders: what |r^-order| may gain off the line."""
         grown = (y * y / 2).exp()
-        return (
-            grown if order < 0 else grown * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
-        )
+        if order < 0 or not self.second:
+            return grown
+        return grown * (y / (2 * self.noise)).cos() ** -self.field.exact(order)
+
+    def _steep(self, order: float) -> tuple[Ball, Ball]:
+        """By how much log F falls at most with the shares w(-x) and w(x)."""
+        zero, order_ball = self.field.exact(0), self.field.exact(order)
+        one = (order_ball + 1) / self.noise if self.first else zero
+        return one, order_ball / self.noise if self.second else zero
+
+    def _slope(self, order: float, x: Ball) -> Ball:
+        one, two = self._steep(order)
+        return -one * self._weight(-x) - two * self._weight(x) - x
+
+    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
+        lifted, half = (y * y / 2).exp(), self.field.exact(order) / 2
+        if self.first:
+            lifted *= self._shrunk(-x, y) ** (half + 0.5)
+        return lifted * self._shrunk(x, y) ** -half if self.second else lifted
+
+    def _centers(self, order: float) -> tuple[Ball, Ball]:
+        one, two = self._steep(order)
+        if order < 0 or not self.second:
+            return -one, -two
+        return self._left_of(one, two), self.field.exact(0)
 
     def _left_of(self, fixed: Ball, steep: Ball) -> Ball:
         """A point a < 0 with -a >= fixed + steep w(a).
@@ -107,16 +149,17 @@ class SampledGaussianMoments(TrapezoidMoments):
             )
         return low
 
-    def _between_modes(self, order: float, side: float) -> tuple[float, float, Ball] | None:
+    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
         """Where x^2 / 2 outweighs (order + 1) log r, between the modes of f(x) = e^(-x^2 / 2) r(x)^(order + 1).
 
         The derivative of log f, G(x) = -x + (order + 1) mu w(x), first falls, then rises, then falls, because w is a
         logistic function. So where G(a) < 0 < G(b), a < b, it changes its sign once in between: there f is at most the
-        larger of f(a) and f(b).
+        larger of f(a) and f(b). F at -x is f(x), or f(x) r(-x)^-order, which is at most (1 - q)^-order f(x) at positive
+        orders, and at most f(x) at others, since r(-x) <= 1 there.
         """
-        steep = (self.field.exact(order) + 1) / self.noise
-        low, high = side, float(steep.mid()) - side
-        if not low + side < high:
+        steep = self._steep(order)[0]
+        low, high = reach, float(steep.mid()) - reach
+        if not low + reach < high:
             return None
         a, b = self.field.exact(low), self.field.exact(high)
         if not (steep * self._weight(a) < a and steep * self._weight(b) > b):
@@ -125,157 +168,40 @@ class SampledGaussianMoments(TrapezoidMoments):
             (-x * x / 2).exp() * self._log_ratio(self.field.disc(x)).real.exp() ** (order + 1)
             for x in (a, b)
         ]
-        return low, high, ends[0].max(ends[1]).upper()
-
-
-@dataclass(frozen=True)
-class RemovedMoments(SampledGaussianMoments):
-    """The loss of (with the record, without it)."""
-
-    @property
-    def smallest(self) -> Ball:
-        return (-self.rate).log1p()
-
-    @property
-    def reverse(self) -> AddedMoments:
-        return AddedMoments(self.field, self.noise, self.rate)
-
-    @property
-    def _side(self) -> int:
-        return 1
-
-    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
-        log_ratio = self._log_ratio(x)
-        return log_ratio, log_ratio
-
-    def _growth(self, order: float, y: Ball) -> Ball:
-        return (y * y / 2).exp()
-
-    def _slope(self, order: float, x: Ball) -> Ball:
-        return (self.field.exact(order) + 1) / self.noise * self._weight(x) - x
-
-    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        return (y * y / 2).exp() * self._shrunk(x, y) ** ((self.field.exact(order) + 1) / 2)
-
-    def _centers(self, order: float) -> tuple[Ball, Ball]:
-        return self.field.exact(0), (self.field.exact(order) + 1) / self.noise
-
-    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
-        return self._between_modes(order, reach)
+        most = ends[0].max(ends[1])
+        if self.second and order > 0:
+            most *= (1 - self.rate) ** -self.field.exact(order)
+        return -high, -low, most.upper()
 
     def profile(self, x: Ball) -> Ball:
-        """delta(x): q times the profile of the unsampled noise at ln(1 + (e^x - 1) / q)."""
-        odds = 1 + x.expm1() / self.rate
-        if odds <= 0:
-            return -x.expm1()
-        if odds > 0:
-            return self.rate * self._plain.profile(odds.log())
-        # 1 - a <= profile at ln a <= 1.
-        return -x.expm1() + self.rate * odds.upper() * self.field.ball(0.5, 0.5)
+        """delta(x): that of the noise without sampling elsewhere, or P(X < c) - e^x Q(X < c) at the point c where the
+        loss is x.
 
-
-@dataclass(frozen=True)
-class AddedMoments(SampledGaussianMoments):
-    """The loss of (without the record, with it)."""
-
-    @property
-    def largest(self) -> Ball:
-        return -(-self.rate).log1p()
-
-    @property
-    def reverse(self) -> RemovedMoments:
-        return RemovedMoments(self.field, self.noise, self.rate)
-
-    @property
-    def _side(self) -> int:
-        return -1
-
-    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
-        return self.field.disc(0), -self._log_ratio(x)
-
-    def _growth(self, order: float, y: Ball) -> Ball:
-        return self._falling_growth(order, y)
-
-    def _slope(self, order: float, x: Ball) -> Ball:
-        return -order / self.noise * self._weight(x) - x
-
-    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        return (y * y / 2).exp() * self._shrunk(x, y) ** (-self.field.exact(order) / 2)
-
-    def _centers(self, order: float) -> tuple[Ball, Ball]:
-        zero = self.field.exact(0)
-        return (
-            (zero, -order / self.noise)
-            if order < 0
-            else (self._left_of(zero, order / self.noise), zero)
-        )
-
-    def profile(self, x: Ball) -> Ball:
-        """With c = 1 - (1 - q) e^x: c times the profile without sampling at x + ln(q / c); 0 for c <= 0."""
-        rest = self.rate - (1 - self.rate) * x.expm1()
-        if rest <= 0:
-            return self.field.exact(0)
-        if rest > 0:
-            return rest * self._plain.profile(x + (self.rate / rest).log())
-        return self.field.exact(0).union(rest.upper())
-
-
-@dataclass(frozen=True)
-class ReplacedMoments(SampledGaussianMoments):
-    """The loss of (1 - q) N(0) + q N(-1) against (1 - q) N(0) + q N(1)."""
-
-    @property
-    def reverse(self) -> ReplacedMoments:
-        return self
-
-    @property
-    def _side(self) -> int:
-        return -1
-
-    def _terms(self, x: Disc) -> tuple[Disc, Disc]:
-        mirrored, plain = self._log_ratio(-x), self._log_ratio(x)
-        return mirrored, mirrored - plain
-
-    def _growth(self, order: float, y: Ball) -> Ball:
-        return self._falling_growth(order, y)
-
-    def _slope(self, order: float, x: Ball) -> Ball:
-        steep = self.field.exact(order) / self.noise
-        return -(steep + 1 / self.noise) * self._weight(-x) - steep * self._weight(x) - x
-
-    def _lift(self, order: float, x: Ball, y: Ball) -> Ball:
-        half = self.field.exact(order) / 2
-        return (y * y / 2).exp() * self._shrunk(-x, y) ** (half + 0.5) * self._shrunk(x, y) ** -half
-
-    def _centers(self, order: float) -> tuple[Ball, Ball]:
-        steep = self.field.exact(order) / self.noise
-        if order < 0:
-            return -(steep + 1 / self.noise), -steep
-        return self._left_of(steep + 1 / self.noise, steep), self.field.exact(0)
-
-    def _valley(self, order: float, reach: float) -> tuple[float, float, Ball] | None:
-        """A bound on the integrand between its two peaks: that of e^(-x^2 / 2) r(-x)^(order + 1), mirrored; r(x)^-order
-        adds at most a factor (1 - q)^-order."""
-        found = self._between_modes(order, reach)
-        if found is None:
-            return None
-        low, high, bound = found
-        return -high, -low, (bound * (1 - self.rate) ** -self.field.exact(order)).upper()
-
-    def profile(self, x: Ball) -> Ball:
-        """P(X < c) - e^x Q(X < c) at the point c where the loss is x.
-
-        mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2.
+        If P is a sample, q times at ln(1 + (e^x - 1) / q). If Q is one, with c = 1 - (1 - q) e^x, c times at
+        x + ln(q / c), 0 for c <= 0. If both are, mu c = asinh(-(1 - q) / q e^(mu^2 / 2) sinh(x / 2)) - x / 2.
         """
         mu, q = 1 / self.noise, self.rate
-        odds = (1 - q) / q * (mu * mu / 2).exp()
-        point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
-        below = (1 - q) * upper_tail(self.field, -point)
-        return (
-            below
-            + q * upper_tail(self.field, -point - mu)
-            - x.exp() * (below + q * upper_tail(self.field, mu - point))
-        )
+        if self.first and self.second:
+            odds = (1 - q) / q * (mu * mu / 2).exp()
+            point = ((-odds * (x / 2).sinh()).asinh() - x / 2) / mu
+            below = (1 - q) * upper_tail(self.field, -point)
+            with_record = [
+                below + q * upper_tail(self.field, side * mu - point) for side in (-1, 1)
+            ]
+            return with_record[0] - x.exp() * with_record[1]
+        plain = NormalMoments(self.field, mu * mu).profile
+        if self.second:
+            rest = q - (1 - q) * x.expm1()
+            if rest > 0:
+                return rest * plain(x + (q / rest).log())
+            zero = self.field.exact(0)
+            return zero if rest <= 0 else zero.union(rest.upper())
+        odds = 1 + x.expm1() / q
+        if odds > 0:
+            return q * plain(odds.log())
+        # 1 - a <= profile at ln a <= 1.
+        unknown = self.field.exact(0) if odds <= 0 else odds.upper() * self.field.ball(0.5, 0.5)
+        return q * unknown - x.expm1()
 
 
 _TOGETHER = 16
@@ -348,10 +274,10 @@ class SampledGaussianLoss(Loss):
         return sampled_profile(epsilon, self.rate, remove=self.remove, base=base)
 
     def ball(self, field: Field) -> Ends:
-        make = RemovedMoments if self.remove else AddedMoments
+        sides, rate = (self.remove, not self.remove), field.exact(self.rate)
         return ends(
             self.noise,
-            lambda noise: make(field, noise, field.exact(self.rate)),
+            lambda noise: SampledGaussianMoments(field, noise, rate, *sides),
             field=field,
             ulps=self.ulps,
             rising=False,
@@ -394,7 +320,7 @@ class ReplacedGaussianLoss(OpposedLoss):
     def ball(self, field: Field) -> Ends:
         return ends(
             self.noise,
-            lambda noise: ReplacedMoments(field, noise, field.exact(self.rate)),
+            lambda noise: SampledGaussianMoments(field, noise, field.exact(self.rate), True, True),
             field=field,
             ulps=1,
             rising=False,

@@ -176,7 +176,7 @@ def _blocks(classes: Whole, costs: Whole) -> Iterator[Whole]:
 
 
 def _lined(parts: Parts, places: plan.Placements, grid: plan.Grid, most_nodes: int) -> Lines:
-    """Where the lines end, and how fine the grids over the noise must be."""
+    """Where the lines end, and how fine the grids over the noise must be; `grid` is that for planning."""
     order, outer = parts.spread(places.order), parts.spread(places.outer)
     remove, add = Integrands(parts, grid, order + 1), Integrands(parts, grid, -order)
     end, tails = ended(remove, add, places)
@@ -188,55 +188,24 @@ def _lined(parts: Parts, places: plan.Placements, grid: plan.Grid, most_nodes: i
     depth = parts.spread(between(_DEEPER - np.log(places.error), 20.0, _DEEPEST)) + np.log(
         parts.times
     )
-    drawing = gridded(
-        parts, grid, Spread(order, outer, parts.spread(blocks * within * places.step)), depth
-    )
-    is_short &= drawing.is_short[:, None]
+    chosen, step = heights(remove, add, parts.spread(blocks * within * places.step), depth)
+    side = parts.noise * np.sqrt(2 * (depth + _DEEPER) + np.square(chosen.theta * parts.noise))
+    low, high = parts.ends(order, side)
+    points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)[:, None]
+    sizes = np.concatenate([blocks, within, points], axis=1)
+    bounds = [Integrands(parts, grid, power).log_moment for power in (outer + 1, -outer)]
     rows = len(places.order)
     return Lines(
         order=places.order,
         step=places.step,
         outer=places.outer,
         value=places.value,
-        sizes=np.where(
-            is_short, np.concatenate([blocks, within, drawing.points[:, None]], axis=1), 0
-        ).astype(np.int64),
+        sizes=np.where(is_short & (points <= plan.MOST_POINTS), sizes, 0).astype(np.int64),
         tails=2 * tails * (1 + 1e-9) / places.step,
-        side=drawing.side.reshape(rows, -1),
-        heights=drawing.heights.reshape(rows, -1),
-        bounds=np.concatenate([bound.reshape(rows, -1) for bound in drawing.bounds], axis=1),
+        side=side.reshape(rows, -1),
+        heights=chosen.columns.reshape(rows, -1),
+        bounds=np.concatenate([bound.reshape(rows, -1) for bound in bounds], axis=1),
     )
-
-
-class Spread(NamedTuple):
-    """For each part the order, the outer order and the largest frequency of the line of its composition, shape (m p, 1)
-    each."""
-
-    order: Reals
-    outer: Reals
-    reach: Reals
-
-
-class Gridded(NamedTuple):
-    """The grids over the noise that lines need: their points, shape (m,), and for each part what `Lines` holds."""
-
-    points: Whole
-    is_short: NDArray[np.bool_]
-    side: Reals
-    heights: Reals
-    bounds: list[Reals]
-
-
-def gridded(parts: Parts, grid: plan.Grid, line: Spread, depth: Reals) -> Gridded:
-    """How fine the grids over the noise must be, to leave out e^-depth; `grid` is that for planning."""
-    remove, add = Integrands(parts, grid, line.order + 1), Integrands(parts, grid, -line.order)
-    chosen, step = heights(remove, add, line.reach, depth)
-    side = parts.noise * np.sqrt(2 * (depth + _DEEPER) + np.square(chosen.theta * parts.noise))
-    low, high = parts.ends(line.order, side)
-    points = class_of(((high - low) / step).reshape(-1, parts.count).max(axis=1) + 3)
-    is_short = points <= plan.MOST_POINTS
-    bounds = [Integrands(parts, grid, power).log_moment for power in (line.outer + 1, -line.outer)]
-    return Gridded(points, is_short, side, chosen.columns, bounds)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from dpcompose.contour import (
 )
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import Loss, alike, blocks
+from dpcompose.loss.base import Loss, alike, blocks, bounds_of_rows
 from dpcompose.loss.lattice_noise import Noise
 from dpcompose.loss.product import Product
 from dpcompose.loss.sampled import Enclosed, SampledLoss
@@ -509,21 +509,17 @@ class SampledLaplaceSum(TabulatedTransform):
             2 * (self._ends[0].ratio_error + self._ends[1].ratio_error) * self._span
             + 4 * U * self._span
         )
-        apart = max(1, len(low) // _FEW_ROWS)
-        for at in range(apart):
-            rows = tuple(
-                each[at::apart] for each in (low, high, density, self._span, turn_error, self.times)
-            )
 
-            def bound(u: Reals, *, rows: tuple[Reals, ...] = rows) -> Reals:
-                low, high, density, span, turn_error, times = rows
-                cosine = np.cos(span * u) + turn_error * u + 16 * U
-                atoms = np.sqrt(low * low + high * high + 2 * low * high * np.minimum(cosine, 1.0))
-                with np.errstate(divide="ignore"):
-                    size = atoms * (1 + 1e-9) + density / u
-                return (times * np.log(np.minimum(size, 1.0))).sum(axis=0)
+        def bound(*rows_and_u: Reals) -> Reals:
+            low, high, density, span, turn_error, times, u = rows_and_u
+            cosine = np.cos(span * u) + turn_error * u + 16 * U
+            atoms = np.sqrt(low * low + high * high + 2 * low * high * np.minimum(cosine, 1.0))
+            with np.errstate(divide="ignore"):
+                size = atoms * (1 + 1e-9) + density / u
+            return (times * np.log(np.minimum(size, 1.0))).sum(axis=0)
 
-            yield bound
+        rows = low, high, density, self._span, turn_error, self.times
+        return bounds_of_rows(bound, rows, len(low) // _FEW_ROWS)
 
 
 def _plain_sum(

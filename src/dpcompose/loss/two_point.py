@@ -16,7 +16,7 @@ from dpcompose.guarantee import homogeneous_delta, homogeneous_epsilon
 from dpcompose.loss.atom_moments import PromiseLaw, TwoPointMoments
 from dpcompose.loss.atomic import AtomicLoss
 from dpcompose.loss.atoms import Atoms
-from dpcompose.loss.base import BoundedRows, Loss, both_readings
+from dpcompose.loss.base import BoundedRows, Loss, both_readings, bounds_of_rows
 from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ball, Ends, Field, Moments, ends
 from dpcompose.values import Bound
@@ -231,22 +231,16 @@ class TwoPointSum(BoundedRows):
 
     def log_bounds(self, order: float) -> Iterator[Callable[[Reals], Reals]]:
         """log |phi| of a few rows at a time, with a margin for its rounding."""
-        apart = max(
-            1, len(self.epsilon) // 8
-        )  # rows that differ do not come back to 1 at the same frequencies
-        for at in range(apart):
-            epsilon, times = self.epsilon[at::apart], self.times[at::apart]
-            steep = np.cosh(np.minimum((order + 0.5) * epsilon, 350.0))
 
-            def bound(
-                u: Reals, *, epsilon: Reals = epsilon, times: Reals = times, steep: Reals = steep
-            ) -> Reals:
-                square = 1 - np.minimum(np.sin(epsilon * u) / steep, 1.0) ** 2
-                return np.sum(
-                    times * 0.5 * np.log(square * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0
-                )
+        def bound(epsilon: Reals, times: Reals, steep: Reals, u: Reals) -> Reals:
+            square = 1 - np.minimum(np.sin(epsilon * u) / steep, 1.0) ** 2
+            return np.sum(
+                times * 0.5 * np.log(square * (1 + 1e-12) + 1e-14 * (1 + epsilon * u)), axis=0
+            )
 
-            yield bound
+        steep = np.cosh(np.minimum((order + 0.5) * self.epsilon, 350.0))
+        rows = self.epsilon, self.times, steep
+        return bounds_of_rows(bound, rows, len(self.epsilon) // 8)
 
     def log_envelope(self, order: float, edges: Reals) -> Reals:
         log_modulus, _, error = self._log(order, edges)

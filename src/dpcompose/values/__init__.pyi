@@ -11,6 +11,7 @@ if True:
         Certificate as Certificate,
         around as around,
         down as down,
+        met as met,
         up as up,
     )
     from .bounds import Bounds as Bounds

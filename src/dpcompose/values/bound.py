@@ -186,6 +186,16 @@ def _outward(name: str, end: Any, beyond: float) -> float:
     return math.nextafter(found, beyond) if inside else found
 
 
+def met(one: Any, other: Any) -> tuple[float, float]:
+    """The ends of the intersection of two enclosures of one number, which have `lower` and `upper`;
+    of their hull if it is empty, since one of the two is then wrong.
+    """
+    lower, upper = max(one.lower, other.lower), min(one.upper, other.upper)
+    if lower > upper:
+        return min(one.lower, other.lower), max(one.upper, other.upper)
+    return lower, upper
+
+
 def around(
     value: float, *, relative: float = 0.0, absolute: float = 0.0, certificate: Certificate = EXACT
 ) -> Bound:
