@@ -118,9 +118,7 @@ class ContourRows(ArrayRows):
         """Return a bound on the error of the sum for all |x| up to `reach`, divided by `_unit`; NaN
         if it is too large.
         """
-        relative = self.error + U * (
-            4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale)
-        )
+        relative = self.error + U * (4.5 * np.abs(self.log) + 2 * np.abs(self._scale))
         relative = relative + U * (24 + 3 * reach * self._frequency)
         rounded = np.expm1(np.minimum(relative, 1.0)) + U * (64 + 2 * _ANGLE_ERROR)
         found = row_dots(np.abs(self._kernel) * self._size, np.where(relative < 1, rounded, np.nan))

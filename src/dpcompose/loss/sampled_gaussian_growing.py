@@ -472,12 +472,12 @@ def _sums(lines: Frame, losses: Phases) -> Sums | None:
         rows.append((*_raised(loss.noise, order, known), *known))
     copies = 1 if len(losses) == 1 else 2  # one grid serves both directions of a loss
     columns, parts = np.array(rows * copies), _rows(losses, copies)
-    heights, points = Heights.of(columns), int(columns[:, -1].max())
+    heights, points = Heights.of(columns), int(max(row[-1] for row in rows))
     grid = raised(parts, columns[:, -3:-2], columns[:, -2:-1], heights.theta, points)
     waved = waves(grid, lines.step, *lines.sizes[0].tolist())
     powers = np.repeat(lines.powers, len(losses), axis=0)
-    steps, log_error = np.full_like(powers, lines.step), heights.log_error(parts.noise, grid.step)
-    line = nodes(parts, grid, waved, steps, powers, log_error)
+    log_error = heights.log_error(parts.noise, grid.step)
+    line = nodes(parts, grid, waved, lines.step, powers, log_error)
     bounds = columns[: len(losses), 7:9].T.reshape(-1, 1)
     return Sums.of(line, bounds, parts.times[: len(losses)])
 

@@ -179,7 +179,7 @@ def nodes(
         parts: The losses.
         grid: Their grid.
         waved: The waves on it.
-        step: The distance of the nodes, shape (m p, 1).
+        step: The distance of the nodes, shape (m p, 1) or (1, 1).
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """
