@@ -57,8 +57,8 @@ class ContourRows(ArrayRows):
         return self.log.real
 
     @cached_property
-    def _nodes(self) -> tuple[Reals, Complexes]:
-        """The frequencies and the kernel."""
+    def _nodes(self) -> tuple[Reals, Complexes, Reals]:
+        """The frequencies, the kernel and its modulus."""
         count = self.log.shape[1]
         if len(self.order) == 1:
             return _nodes_of_one(float(self.order[0, 0]), float(self.step[0, 0]), count)
@@ -121,7 +121,7 @@ class ContourRows(ArrayRows):
         relative = self.error + U * (4.5 * np.abs(self.log) + 2 * np.abs(self._scale))
         relative = relative + U * (24 + 3 * reach * self._frequency)
         rounded = np.expm1(np.minimum(relative, 1.0)) + U * (64 + 2 * _ANGLE_ERROR)
-        found = row_dots(np.abs(self._kernel) * self._size, np.where(relative < 1, rounded, np.nan))
+        found = row_dots(self._nodes[2] * self._size, np.where(relative < 1, rounded, np.nan))
         return np.where(np.isfinite(found), found * (1 + 1e-9), np.nan)
 
     def _aliases(self, x: Reals) -> Reals:
@@ -230,9 +230,12 @@ class ContourRows(ArrayRows):
         return lower, upper
 
 
-def _nodes_of(order: Reals | float, step: Reals | float, count: int) -> tuple[Reals, Complexes]:
+def _nodes_of(
+    order: Reals | float, step: Reals | float, count: int
+) -> tuple[Reals, Complexes, Reals]:
     frequency = step * np.arange(count, dtype=float).reshape(1, -1)
-    return frequency, simple_kernel(order, frequency)
+    kernel = simple_kernel(order, frequency)
+    return frequency, kernel, np.abs(kernel)
 
 
 _nodes_of_one = lru_cache(maxsize=16)(_nodes_of)

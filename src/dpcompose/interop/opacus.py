@@ -158,7 +158,7 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
 
 
 def _compared(entry: Any, phase: Phase) -> Any:
-    """What an entry is compared with later: itself if nobody can change it, since that is fastest."""
+    """Later histories are compared with the entry itself if nobody can change it: that is fastest."""
     kinds: list[Any] = [type(entry), *map(type, entry)]
     return entry if kinds[0] is tuple and set(kinds[1:]) <= {int, float} else phase
 

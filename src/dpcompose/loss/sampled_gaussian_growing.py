@@ -269,7 +269,8 @@ class Growing:
                 if row is None:
                     return unproved[0], unproved[1]
                 sums, terms = sums.plus(row, steps - history.taken), terms + 1
-        return _larger(lines[np.zeros(count, dtype=int)], sums, terms, self._targets(count))
+        lines = lines if count == 1 else lines[np.zeros(count, dtype=int)]
+        return _larger(lines, sums, terms, self._targets(count))
 
     def _targets(self, count: int) -> Targets:
         mass = np.full((count, 1), self.delta)
@@ -437,7 +438,7 @@ def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
 def _tabled(
     noise: float, rate: float, ulps: int, order: float, outer: float
 ) -> tuple[float, ...] | None:
-    """What losses with about this noise have in common; None if they take too many points.
+    """Bounds and a grid for all losses with about this noise; None if they take too many points.
 
     Returns:
         The logarithms of bounds on M of one loss at two orders, each with the record removed and then added; the ends
