@@ -44,8 +44,8 @@ def read(path: Path, *, most: int) -> bytes:
         return stream.read(most + 1)
 
 
-def load_toml(path: str | Path, *, most: int, what: str) -> str:
-    """Return the text of a TOML file of at most `most` bytes.
+def load_text(path: str | Path, *, most: int, what: str) -> str:
+    """Return the text of a file of at most `most` bytes.
 
     Args:
         path: The file.

@@ -92,11 +92,11 @@ def serve(
 
 def _counter(ledger: Ledger, file: Path) -> Counter:
     """The tables of a file; answers are kept beside it, by one process at a time, unless the ledger is in a database."""
-    from dpcompose.files import load_toml, read_toml
+    from dpcompose.files import load_text, read_toml
     from dpcompose.ledger import Ledger
     from dpcompose.serve import Counter, require_only
 
-    text, answers = load_toml(file, most=1_000_000, what="a catalog"), file.with_suffix(".answers")
+    text, answers = load_text(file, most=1_000_000, what="a catalog"), file.with_suffix(".answers")
     if ledger.store.source is None or Ledger.file_of(ledger.store.source) is not None:
         require_only(answers)
     return Counter.open(ledger, answers, read_toml(text, source=str(file)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from dpcompose.contour.contour import kernel_peak, simple_kernel
 from dpcompose.contour.transform import ArrayRows
 from dpcompose.numerics import Complexes, Reals, U, between, row_dots, row_sums
 
-_MOST_STEPS, _CLOSE = 24, 1e-5
-_OFFSETS = (1.25, 4.0)
+_MOST_STEPS, _CLOSE = 24, 2e-4
+_OFFSETS, _SIDES = (1.25, 4.0), np.array([-1.0, 1.0])[:, None, None]
 _EXPONENT = 600.0
 _ANGLE_ERROR = 24
 
@@ -57,8 +57,16 @@ class ContourRows(ArrayRows):
         return self.log.real
 
     @cached_property
+    def _nodes(self) -> tuple[Reals, Complexes, Reals]:
+        """The frequencies, the kernel and its modulus."""
+        count = self.log.shape[1]
+        if len(self.order) == 1:
+            return _nodes_of_one(float(self.order[0, 0]), float(self.step[0, 0]), count)
+        return _nodes_of(self.order, self.step, count)
+
+    @cached_property
     def _frequency(self) -> Reals:
-        return self.step * np.arange(self.log.shape[1], dtype=float)
+        return self._nodes[0]
 
     @cached_property
     def _size(self) -> Reals:
@@ -66,7 +74,7 @@ class ContourRows(ArrayRows):
 
     @cached_property
     def _kernel(self) -> Complexes:
-        return simple_kernel(self.order, self._frequency)
+        return self._nodes[1]
 
     @cached_property
     def _cosine(self) -> tuple[Reals, Reals]:
@@ -110,12 +118,10 @@ class ContourRows(ArrayRows):
         """Return a bound on the error of the sum for all |x| up to `reach`, divided by `_unit`; NaN
         if it is too large.
         """
-        relative = self.error + U * (
-            4 * np.abs(self.log.imag) + 2 * np.abs(self._real) + 2 * np.abs(self._scale)
-        )
+        relative = self.error + U * (4.5 * np.abs(self.log) + 2 * np.abs(self._scale))
         relative = relative + U * (24 + 3 * reach * self._frequency)
         rounded = np.expm1(np.minimum(relative, 1.0)) + U * (64 + 2 * _ANGLE_ERROR)
-        found = row_dots(np.abs(self._kernel) * self._size, np.where(relative < 1, rounded, np.nan))
+        found = row_dots(self._nodes[2] * self._size, np.where(relative < 1, rounded, np.nan))
         return np.where(np.isfinite(found), found * (1 + 1e-9), np.nan)
 
     def _aliases(self, x: Reals) -> Reals:
@@ -161,36 +167,32 @@ class ContourRows(ArrayRows):
 
     def _root(self, mass: Reals, x: Reals) -> tuple[Reals, Reals]:
         """Return an approximate x with hockey-stick divergence g(x) = mass, and -g' / g at it, by
-        Halley's method for log g. Converged rows stay fixed.
+        Halley's method for log g. A row is left one step after the point that is close enough.
 
         Args:
             mass: The values of g, in (0, 1), shape (m, 1).
             x: The starting points.
         """
-        found, slopes, left = np.full_like(x, np.nan), np.full_like(x, np.nan), np.arange(len(x))
+        (found, slopes), left = np.full((2, *x.shape), np.nan), np.arange(len(x))
         low, high, rows = np.full_like(x, -np.inf), np.full_like(x, np.inf), self
-        going = np.ones_like(x, dtype=bool)
         for _ in range(_MOST_STEPS):
-            rotation, unit = rows._rotation(x), rows._unit(x)
+            rotation, exponent = rows._rotation(x), rows._scale - rows.order * x
             sums = rows._sum(rows._cosine, rotation)
             slope, bent = (rows._sum(each, rotation) / sums for each in rows._derivatives)
-            value, reach = sums * unit, 4.0 / rows.order
-            known, away = (value > 0) & (slope > 0), np.log(value / mass)
+            known, reach = (sums > 0) & (slope > 0), 4.0 / rows.order
+            away = np.log(sums * rows.step / (2 * math.pi * mass)) + exponent
             bend = np.maximum(1 + 0.5 * away * (1 - bent / (slope * slope)), 0.5)
             moved = np.where(known, between(away / slope / bend, -reach, reach), -reach)
             arrived, target = known & (np.abs(away) < _CLOSE), x + moved
-            slopes[left] = np.where(going & known, slope, slopes[left])
-            if not (going & ~arrived).any():
-                found[left] = np.where(going, target, x)
+            found[left], slopes[left] = target, np.where(known, slope, np.nan)
+            if arrived.all():
                 break
             low, high = np.where(moved > 0, x, low), np.where(moved > 0, high, x)
-            inside = arrived | (target > low) & (target < high)
-            x = np.where(going, np.where(inside, target, (low + high) / 2), x)
-            found[left] = x
-            going &= ~arrived
-            if 2 * np.count_nonzero(going) <= len(going):
-                kept = np.flatnonzero(going[:, 0])
-                left, rows, going, mass = left[kept], rows[kept], going[kept], mass[kept]
+            inside = (target > low) & (target < high)
+            x = np.where(arrived, x, np.where(inside, target, (low + high) / 2))
+            if 2 * np.count_nonzero(arrived) >= len(arrived):
+                kept = np.flatnonzero(~arrived[:, 0])
+                left, rows, mass = left[kept], rows[kept], mass[kept]
                 x, low, high = x[kept], low[kept], high[kept]
         return found, slopes
 
@@ -205,25 +207,39 @@ class ContourRows(ArrayRows):
         x, slope = self._root(mass, x)
         unit, spare = self._unit(x), 2**-10 * np.abs(x) + 2**-20
         errors = self._errors(np.abs(x) + spare)
+        aliases = self._aliases(x)
         width = (
-            self._around(x, mass / unit, unit, errors) + self._aliases(x)
+            self._around(x, mass / unit, unit, errors) + aliases
         ) / mass / slope + 4 * U * np.abs(x)
         width = np.where(_OFFSETS[-1] * width <= spare, width, np.nan)
         lower, upper = np.full_like(x, np.nan), np.full_like(x, np.nan)
         left, rows = np.arange(len(x)), self
         for offset in _OFFSETS:
-            middle, away, some = x[left], offset * width[left], mass[left]
-            right, low = middle + away, middle - away
-            above = np.add(*rows._value(right, errors[left]))
-            value, around = rows._value(low, errors[left])
-            below = value - around - rows._aliases(low)
-            upper[left] = np.where(above <= some, right, upper[left])
-            lower[left] = np.where(below >= some, low, lower[left])
+            away, some = offset * width[left], mass[left]
+            ends = x[left] + away * _SIDES
+            value, around = rows._value(ends, errors[left])
+            # Chernoff's bound on the aliases at the lower end is at most so much larger than at x.
+            more = aliases[left] * np.exp(rows.outer * away)
+            above, below = value[1] + around[1], value[0] - around[0] - more
+            lower[left] = np.where(below >= some, ends[0], lower[left])
+            upper[left] = np.where(above <= some, ends[1], upper[left])
             left = left[np.isnan(upper[left] + lower[left])[:, 0]]
             if not len(left):
                 break
             rows = self[left]
         return lower, upper
+
+
+def _nodes_of(
+    order: Reals | float, step: Reals | float, count: int
+) -> tuple[Reals, Complexes, Reals]:
+    frequency = step * np.arange(count, dtype=float).reshape(1, -1)
+    kernel = simple_kernel(order, frequency)
+    return frequency, kernel, np.abs(kernel)
+
+
+_nodes_of_one = lru_cache(maxsize=16)(_nodes_of)
+"""A growing history asks for both directions of the same line again and again."""
 
 
 def _geometric(log_first: Reals | float, log_ratio: Reals) -> Reals:

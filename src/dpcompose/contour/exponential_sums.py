@@ -484,5 +484,7 @@ def guarded(x: Reals, y: Reals, error: Reals, log: Complexes) -> Line:
     # |log(1 + z)| <= |z| (1 + 2 |z|) up to |z| = 1/4.
     log_error = relative * (1.01 + 2 * np.minimum(relative, 1.0)) + 32 * U * spread
     vanishing = ~(relative <= 0.25)
-    log = np.where(vanishing, np.log(size + 2 * error) + 0j, log)
-    return Line(log, np.where(vanishing, math.log(3.0), log_error))
+    if vanishing.any():
+        log = np.where(vanishing, np.log(size + 2 * error) + 0j, log)
+        log_error = np.where(vanishing, math.log(3.0), log_error)
+    return Line(log, log_error)

@@ -17,34 +17,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, cast
 
-from dpcompose import check
+from dpcompose import check, mechanisms
 from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.guarantee import RenyiLine
 from dpcompose.interop.event_tree import event_tuple
-from dpcompose.mechanisms import (
-    BlackBox,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DominatingPair,
-    Exponential,
-    FixedSizeSample,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    MixtureOfGaussians,
-    Participation,
-    PermuteAndFlip,
-    PrivateSelection,
-    RandomizedResponse,
-    RenyiCurve,
-    Stated,
-    TreeAggregation,
-    TruncatedPoisson,
-    arguments_of,
-    kinds,
-)
 from dpcompose.values import UNIT_ROUNDOFF, Adjacency, double_below, down, up
 
 RELATIONS = {
@@ -81,15 +58,16 @@ class EventRow:
         return described
 
 
-def non_private(adjacency: Adjacency) -> BlackBox:
+def non_private(adjacency: Adjacency) -> mechanisms.BlackBox:
     """A mechanism without any privacy guarantee: epsilon 0 at delta 1."""
-    return BlackBox(0.0, delta=1.0, holds_under=adjacency)
+    return mechanisms.BlackBox(0.0, delta=1.0, holds_under=adjacency)
 
 
 def reveals(composition: Composition) -> bool:
     """Whether a composition contains a mechanism without any guarantee (delta = 1)."""
     return any(
-        isinstance(part, BlackBox) and part.stated.delta == 1 for part, _ in composition.parts
+        isinstance(part, mechanisms.BlackBox) and part.stated.delta == 1
+        for part, _ in composition.parts
     )
 
 
@@ -117,7 +95,7 @@ def _discrete_laplace(event: Any, adjacency: Adjacency) -> Composable:
     reach = check.count("sensitivity", event.sensitivity)
     if rate == 0:  # no distribution: the costliest reading
         return non_private(adjacency)
-    return DiscreteLaplace(quotient_below(1.0, rate), shift=reach) if reach else NOTHING
+    return mechanisms.DiscreteLaplace(quotient_below(1.0, rate), shift=reach) if reach else NOTHING
 
 
 def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
@@ -143,11 +121,11 @@ def _discrete_gaussian(event: Any, adjacency: Adjacency) -> Composable:
     if sigma == 0:
         return non_private(adjacency)
     if dimension == 1:
-        return DiscreteGaussian(sigma, shift=math.isqrt(square))
+        return mechanisms.DiscreteGaussian(sigma, shift=math.isqrt(square))
     if square <= 3:
-        return DiscreteGaussian(sigma, shift=(1,) * min(square, dimension or square))
+        return mechanisms.DiscreteGaussian(sigma, shift=(1,) * min(square, dimension or square))
     reach *= 2 if adjacency is Adjacency.REPLACE else 1
-    return Concentrated(up(up(reach**2) / down(2 * sigma**2)), holds_under=adjacency)
+    return mechanisms.Concentrated(up(up(reach**2) / down(2 * sigma**2)), holds_under=adjacency)
 
 
 def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
@@ -162,26 +140,26 @@ def _randomized_response(event: Any, adjacency: Adjacency) -> Composable:
         return non_private(adjacency)
     if adjacency is Adjacency.REPLACE:
         epsilon = math.log1p(buckets * (1 - noise) / noise) * (1 + 8 * UNIT_ROUNDOFF)
-        return RandomizedResponse(epsilon, categories=buckets, holds_under=adjacency)
+        return mechanisms.RandomizedResponse(epsilon, categories=buckets, holds_under=adjacency)
     # The null record answers uniformly, as in dp_accounting: the truth is one bucket, and all others are alike.
     lie, of_null = Fraction(noise) * (buckets - 1) / buckets, Fraction(1, buckets)
     upper = min(up(float(1 - lie)), 1.0), down(float(lie))
     lower = down(float(of_null)), min(up(float(1 - of_null)), 1.0)
-    return DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency)
+    return mechanisms.DominatingPair.atoms(upper=upper, lower=lower, adjacency=adjacency)
 
 
 def _concentrated(event: Any, adjacency: Adjacency) -> Composable:
     rho, xi = check.nonnegative("rho", event.rho), check.nonnegative("xi", event.xi)
     return (
-        RenyiCurve(RenyiLine(rho, xi), holds_under=adjacency)
+        mechanisms.RenyiCurve(RenyiLine(rho, xi), holds_under=adjacency)
         if xi
-        else Concentrated(rho, holds_under=adjacency)
+        else mechanisms.Concentrated(rho, holds_under=adjacency)
     )
 
 
 def _mixture(event: Any, adjacency: Adjacency) -> Composable:
     sigma = check.nonnegative("standard_deviation", event.standard_deviation)
-    found = MixtureOfGaussians(
+    found = mechanisms.MixtureOfGaussians(
         sigma or 1.0, shifts=event.sensitivities, weights=event.sampling_probs
     )
     if not any(shift and weight for shift, weight in zip(found.shifts, found.weights, strict=True)):
@@ -200,7 +178,9 @@ def _tree(event: Any, adjacency: Adjacency) -> Composable:
         return NOTHING
     if sigma == 0:
         return non_private(adjacency)
-    return TreeAggregation(sigma, steps=max(counts), participation=Participation.single())
+    return mechanisms.TreeAggregation(
+        sigma, steps=max(counts), participation=mechanisms.Participation.single()
+    )
 
 
 def _truncated(event: Any, adjacency: Adjacency) -> Composable:
@@ -211,8 +191,8 @@ def _truncated(event: Any, adjacency: Adjacency) -> Composable:
     if 0 in (rate, records, batch):
         return NOTHING
     if sigma == 0:
-        return BlackBox(0.0, delta=rate, holds_under=adjacency)
-    return TruncatedPoisson(sigma, rate=rate, records=records, batch=min(batch, records))
+        return mechanisms.BlackBox(0.0, delta=rate, holds_under=adjacency)
+    return mechanisms.TruncatedPoisson(sigma, rate=rate, records=records, batch=min(batch, records))
 
 
 def _everything(event: Any, adjacency: Adjacency) -> Composable:
@@ -223,11 +203,23 @@ def _refused(reason: str, remedy: str, *event: Any) -> Composable:
     raise UnsupportedError("", reason, remedy)
 
 
-_ADDITIVE = (Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, MixtureOfGaussians, Sampled)
+_ADDITIVE = (
+    mechanisms.Gaussian,
+    mechanisms.Laplace,
+    mechanisms.DiscreteLaplace,
+    mechanisms.DiscreteGaussian,
+    mechanisms.MixtureOfGaussians,
+    Sampled,
+)
 _AMPLIFIED = {
-    Adjacency.ADD_REMOVE: (*_ADDITIVE, BlackBox, Exponential, PermuteAndFlip),
+    Adjacency.ADD_REMOVE: (
+        *_ADDITIVE,
+        mechanisms.BlackBox,
+        mechanisms.Exponential,
+        mechanisms.PermuteAndFlip,
+    ),
     Adjacency.ZERO_OUT: _ADDITIVE,
-    Adjacency.REPLACE: (Gaussian, Sampled),
+    Adjacency.REPLACE: (mechanisms.Gaussian, Sampled),
 }
 """The mechanisms whose loss on a Poisson sample is known. Under zero-out a null record must act as if
 it were not sampled, which is not known of a mechanism that is only its guarantee.
@@ -242,9 +234,13 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
     if rate == 1:
         return inner
     if reveals(inner):
-        return BlackBox(0.0, delta=rate, holds_under=adjacency)
+        return mechanisms.BlackBox(0.0, delta=rate, holds_under=adjacency)
     for part, _ in inner.parts:
-        covered = [each for each, kinds in _AMPLIFIED.items() if isinstance(part, kinds)]
+        covered = [
+            each
+            for each, mechanisms.kinds in _AMPLIFIED.items()
+            if isinstance(part, mechanisms.kinds)
+        ]
         reason = f"no pair is known for {part!r} on a sample"
         if not covered:
             raise UnsupportedError("", reason, "Leave out the sample")
@@ -268,20 +264,20 @@ def _without_replacement(event: Any, adjacency: Adjacency, inner: Composition) -
     if batch == records:
         return inner
     if reveals(inner):
-        return BlackBox(0.0, delta=min(up(batch / records), 1.0), holds_under=adjacency)
+        return mechanisms.BlackBox(0.0, delta=min(up(batch / records), 1.0), holds_under=adjacency)
     (part, times), *others = inner.parts
-    if others or times > 1 or not isinstance(part, Gaussian):
+    if others or times > 1 or not isinstance(part, mechanisms.Gaussian):
         raise UnsupportedError(
             "", f"no pair is known for {inner!r} on a batch of fixed size", "One Gaussian has one"
         )
-    return FixedSizeSample(part.sigma, records=records, batch=batch)
+    return mechanisms.FixedSizeSample(part.sigma, records=records, batch=batch)
 
 
 def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composable:
     """Selection of the best of a random number of runs, whose distribution does not depend on the
     data.
     """
-    chosen = PrivateSelection(
+    chosen = mechanisms.PrivateSelection(
         inner if inner.parts else non_private(adjacency), tries=event.mean, shape=event.shape
     )
     if not inner.parts:
@@ -290,13 +286,13 @@ def _selection(event: Any, adjacency: Adjacency, inner: Composition) -> Composab
 
 
 def _declared_rows() -> dict[str, EventRow]:
-    """The table rows of mechanism classes that declare an event by their own parameters."""
+    """The table rows of mechanism classes that declare an event by their own parameters; of two, the earlier one's."""
     return {
         kind.event[0]: EventRow(
             " ".join(kind.event[1]), partial(_read_declared, kind, kind.event[1])
         )
-        for kind in kinds().values()
-        if issubclass(kind, Stated) and kind.event
+        for kind in reversed(mechanisms.kinds().values())
+        if issubclass(kind, mechanisms.Stated) and kind.event
         if all(isinstance(each, str) for each in kind.event[1].values())
     }
 
@@ -308,19 +304,17 @@ def _read_declared(
     return kind(**values, holds_under=adjacency)
 
 
-_EPSILON_DELTA = {"epsilon": "epsilon", "delta": "delta"}
 _SIZES = "source_dataset_size sample_size event"
 EVENTS: dict[str, EventRow] = _declared_rows() | {
     "NoOpDpEvent": EventRow("", lambda *event: NOTHING),
     "NonPrivateDpEvent": EventRow("", _everything),
-    "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, Gaussian)),
-    "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, Laplace)),
+    "GaussianDpEvent": EventRow("noise_multiplier", partial(_noise, mechanisms.Gaussian)),
+    "LaplaceDpEvent": EventRow("noise_multiplier", partial(_noise, mechanisms.Laplace)),
     "DiscreteLaplaceDpEvent": EventRow("noise_parameter sensitivity", _discrete_laplace),
     "DiscreteGaussianDpEvent": EventRow("sigma sensitivity dimension", _discrete_gaussian),
     "RandomizedResponseDpEvent": EventRow(
         "noise_parameter num_buckets", _randomized_response,
         (Adjacency.REPLACE, Adjacency.ZERO_OUT), "a record that is not there gives no answer"),
-    "EpsilonDeltaDpEvent": EventRow("epsilon delta", partial(_read_declared, BlackBox, _EPSILON_DELTA)),
     "ZCDpEvent": EventRow("rho xi", _concentrated),
     "MixtureOfGaussiansDpEvent": EventRow(
         "standard_deviation sensitivities sampling_probs", _mixture,
@@ -370,7 +364,7 @@ def to_named_tuple(composition: Composable, *, adjacency: Adjacency = Adjacency.
 
 def _written(part: ComposablePart, adjacency: Adjacency) -> Any:
     """The event of one mechanism; UnsupportedError if none describes it under this adjacency."""
-    if not isinstance(part, Stated) or part.holds_under is adjacency:
+    if not isinstance(part, mechanisms.Stated) or part.holds_under is adjacency:
         events = _described(part, adjacency)
         row = EVENTS.get(events[0].class_name) if events else None
         if events and (row is None or adjacency in row.relations):
@@ -389,70 +383,78 @@ def _described(part: ComposablePart, adjacency: Adjacency) -> list[Any]:
     """
     is_replace = adjacency is Adjacency.REPLACE
     match part:
-        case Stated(event=(name, fields)):
+        case mechanisms.BlackBox(stated=stated) if stated.delta == 1:
+            return [event_tuple("NonPrivateDpEvent")]
+        case mechanisms.Stated(event=(name, fields)):
             return [event_tuple(name, **_declared_fields(part, fields))]
-        case GaussianDP(mu=0) if not is_replace:
+        case mechanisms.GaussianDP(mu=0) if not is_replace:
             return [event_tuple("NoOpDpEvent")]
-        case GaussianDP(mu=mu) if not is_replace:
+        case mechanisms.GaussianDP(mu=mu) if not is_replace:
             return [event_tuple("GaussianDpEvent", noise_multiplier=quotient_below(1.0, mu))]
-        case Gaussian() | Laplace() if not is_replace or part.replace_sensitivity is None:
-            size = part.sigma if isinstance(part, Gaussian) else part.scale
+        case mechanisms.Gaussian() | mechanisms.Laplace() if (
+            not is_replace or part.replace_sensitivity is None
+        ):
+            size = part.sigma if isinstance(part, mechanisms.Gaussian) else part.scale
             multiplier = quotient_below(size, part.sensitivity)
             return [event_tuple(f"{type(part).__name__}DpEvent", noise_multiplier=multiplier)]
-        case DiscreteLaplace(scale=scale):
+        case mechanisms.DiscreteLaplace(scale=scale):
             rate = 1 / scale
             rate = rate if Fraction(rate) * Fraction(scale) >= 1 else up(rate)
             event = partial(event_tuple, "DiscreteLaplaceDpEvent", noise_parameter=rate)
             return [event(sensitivity=shift) for shift in _shifts(part, is_replace)]
-        case DiscreteGaussian(sigma=sigma):
+        case mechanisms.DiscreteGaussian(sigma=sigma):
             event = partial(event_tuple, "DiscreteGaussianDpEvent", sigma=sigma)
             shifts = _shifts(part, is_replace)
             return [event(sensitivity=float(shift), dimension=1) for shift in shifts]
-        case RandomizedResponse(stated=epsilon, categories=count) if epsilon < 700 and is_replace:
+        case mechanisms.RandomizedResponse(stated=epsilon, categories=count) if (
+            epsilon < 700 and is_replace
+        ):
             spread = count / (math.expm1(epsilon) + count)
             noise = spread * (1 - 8 * UNIT_ROUNDOFF) if epsilon else 1.0
             return [
                 event_tuple("RandomizedResponseDpEvent", noise_parameter=noise, num_buckets=count)
             ]
-        case BlackBox(stated=stated) if stated.delta == 1:
-            return [event_tuple("NonPrivateDpEvent")]
-        case BlackBox():
-            return [event_tuple("EpsilonDeltaDpEvent", **_declared_fields(part, _EPSILON_DELTA))]
-        case Concentrated(stated=stated) if not stated.delta:
+        case mechanisms.Concentrated(stated=stated) if not stated.delta:
             return [event_tuple("ZCDpEvent", rho=stated.rho, xi=0.0)]
-        case RenyiCurve(stated=stated) if isinstance(stated.curve, RenyiLine) and not stated.delta:
+        case mechanisms.RenyiCurve(stated=stated) if (
+            isinstance(stated.curve, RenyiLine) and not stated.delta
+        ):
             return [event_tuple("ZCDpEvent", rho=stated.curve.rho, xi=stated.curve.xi)]
-        case MixtureOfGaussians(sigma=sigma, shifts=shifts, weights=weights):
+        case mechanisms.MixtureOfGaussians(sigma=sigma, shifts=shifts, weights=weights):
             event = partial(event_tuple, "MixtureOfGaussiansDpEvent", standard_deviation=sigma)
             return [event(sensitivities=shifts, sampling_probs=weights)]
-        case TreeAggregation(sigma=sigma, steps=steps) if part.participation.times(steps) == 1:
+        case mechanisms.TreeAggregation(sigma=sigma, steps=steps) if (
+            part.participation.times(steps) == 1
+        ):
             whole, remainder = divmod(steps, part.restart or steps)
             counts = [part.restart or steps] * whole + ([remainder] if remainder else [])
             event = partial(
                 event_tuple, "SingleEpochTreeAggregationDpEvent", noise_multiplier=sigma
             )
             return [event(step_counts=counts if len(counts) > 1 else counts[0])]
-        case TruncatedPoisson(sigma=sigma, rate=rate, records=records, batch=batch):
+        case mechanisms.TruncatedPoisson(sigma=sigma, rate=rate, records=records, batch=batch):
             event = partial(event_tuple, "TruncatedSubsampledGaussianDpEvent", dataset_size=records)
             event = partial(event, sampling_probability=rate, truncated_batch_size=batch)
             return [event(noise_multiplier=sigma)]
         case Sampled(base=base, rate=rate):
             inner = to_named_tuple(base, adjacency=adjacency)
             return [event_tuple("PoissonSampledDpEvent", sampling_probability=rate, event=inner)]
-        case FixedSizeSample(sigma=sigma, records=records, batch=batch):
+        case mechanisms.FixedSizeSample(sigma=sigma, records=records, batch=batch):
             event = partial(
                 event_tuple, "SampledWithoutReplacementDpEvent", source_dataset_size=records
             )
             inner = event_tuple("GaussianDpEvent", noise_multiplier=sigma)
             return [event(sample_size=batch, event=inner)]
-        case PrivateSelection(base=base, tries=tries, shape=shape):
+        case mechanisms.PrivateSelection(base=base, tries=tries, shape=shape):
             inner = to_named_tuple(base, adjacency=adjacency)
             return [event_tuple("RepeatAndSelectDpEvent", event=inner, mean=tries, shape=shape)]
         case _:
             return []
 
 
-def _shifts(part: DiscreteLaplace | DiscreteGaussian, is_replace: bool) -> list[int]:
+def _shifts(
+    part: mechanisms.DiscreteLaplace | mechanisms.DiscreteGaussian, is_replace: bool
+) -> list[int]:
     """The absolute shift of each coordinate; empty if the event would mean another shift under
     replacement.
     """
@@ -464,7 +466,7 @@ def _shifts(part: DiscreteLaplace | DiscreteGaussian, is_replace: bool) -> list[
 
 def _declared_fields(part: ComposablePart, fields: Mapping[str, str | float]) -> dict[str, Any]:
     """The field values of an event: parameters of a mechanism by their names, and numbers."""
-    arguments = arguments_of(type(part))
+    arguments = mechanisms.arguments_of(type(part))
     return {
         name: arguments[value].value(part) if isinstance(value, str) else value
         for name, value in fields.items()

@@ -25,7 +25,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
-from dpcompose import check
+from dpcompose import check, errors
 from dpcompose.account import (
     CHOSEN,
     Account,
@@ -37,19 +37,6 @@ from dpcompose.account import (
 )
 from dpcompose.adaptive import Budget, Filter, MenuFilter
 from dpcompose.composition import Composable, compose
-from dpcompose.errors import (
-    AlreadyRedeemedError,
-    DomainError,
-    LedgerError,
-    OverdrawnError,
-    ScopeExistsError,
-    ScopeKindError,
-    StepRefusedError,
-    StoreError,
-    UnknownScopeError,
-    UnsupportedError,
-    few_digits,
-)
 from dpcompose.ledger import Entry, Kind, Ledger, Receipt
 from dpcompose.mechanisms import Gaussian, parse, serialize
 from dpcompose.plan import TrainingHistory, first_steps
@@ -163,7 +150,7 @@ class TrainingGuard:
         check.line("run", self._key(10**15))
         if (ledger is None) != (scope is None):
             accepted = "both, or neither for a budget in memory"
-            raise DomainError("ledger and scope", (ledger, scope), accepted)
+            raise errors.DomainError("ledger and scope", (ledger, scope), accepted)
         self._known: dict[Composable, Composable] = {}
         self._filter, self._adjacency = filter, adjacency
         self._ledger = Ledger.open("memory:") if ledger is None else ledger
@@ -177,7 +164,7 @@ class TrainingGuard:
         self._account: Account | None = None
         try:
             self._account = self._checked(Account(self._ledger, scope=self.scope))
-        except UnknownScopeError:
+        except errors.UnknownScopeError:
             if filter is not None:
                 self._open(None)
         if run is not None and self._account is not None:
@@ -231,7 +218,7 @@ class TrainingGuard:
             if self._take_planned(asked):
                 return
         # Another process may have resumed the charge, and runs its step.
-        _retried(lambda: self._redeem(self._receipt(asked, delta)), AlreadyRedeemedError)
+        _retried(lambda: self._redeem(self._receipt(asked, delta)), errors.AlreadyRedeemedError)
 
     def plan(
         self, schedule: Sequence[tuple[float, float, int] | tuple[Composable, int]], *,
@@ -260,7 +247,7 @@ class TrainingGuard:
         phases = [self._phase(item) for item in schedule]
         whole = first_steps(phases, _total(phases))
         if not whole.parts:
-            raise DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
+            raise errors.DomainError("schedule", schedule, "steps, such as [(1.1, 0.01, 1000)]")
         self._require_own_process()
         if any(each.scope.kind is Kind.PARTITION for each in self.account.chain):
             pure_alone(whole, self.account.adjacency)
@@ -282,7 +269,7 @@ class TrainingGuard:
         for batch in batches:
             try:
                 self.begin(**kind)
-            except StepRefusedError:
+            except errors.StepRefusedError:
                 return
             yield batch
 
@@ -305,7 +292,7 @@ class TrainingGuard:
             charged += sum(text == label for text, _ in self._unredeemed)
         try:
             return charged + self._room(asked, delta)
-        except UnsupportedError:
+        except errors.UnsupportedError:
             if charged:
                 return charged  # a planned step may have no price by itself
             raise
@@ -335,7 +322,7 @@ class TrainingGuard:
         """The filter of a scope that is opened for one kind of step; None if none grants it once."""
         try:
             return _menu_of_one(mechanism, self.target, self.delta, adjacency=self.adjacency)
-        except (DomainError, UnsupportedError):
+        except (errors.DomainError, errors.UnsupportedError):
             return None
 
     def _open(self, mechanism: Composable | None) -> Account:
@@ -349,7 +336,7 @@ class TrainingGuard:
             options |= {"epsilon": self.target, "delta": self.delta}
         try:
             account = open_scope(self._ledger, self.scope, filter=filter, **options)
-        except ScopeExistsError:
+        except errors.ScopeExistsError:
             account = Account(self._ledger, scope=self.scope)
         self._account = self._checked(account)
         return self._account
@@ -361,11 +348,11 @@ class TrainingGuard:
         kind = account.chain[-1].scope.kind
         if kind is not Kind.FILTER:
             remedy = "Take a scope of kind filter, such as one below it"
-            raise ScopeKindError(self.scope, kind, remedy)
+            raise errors.ScopeKindError(self.scope, kind, remedy)
         own = next((each.filter for each in account.chain[::-1] if each.filter is not None), None)
         if own is None:
             what = f"a guard of {self.scope!r}"
-            raise UnsupportedError(what, "no filter bounds it", "Open it with a filter")
+            raise errors.UnsupportedError(what, "no filter bounds it", "Open it with a filter")
         promised = own.epsilon_at(delta=min(self.delta * TYPED, 1.0))
         if self._filter not in (None, own, type(own)):
             wrong = "filter", self._filter, f"that of the scope, {type(own).__name__}, or None"
@@ -377,7 +364,7 @@ class TrainingGuard:
             wrong = "epsilon", self.target, accepted
         else:
             return account
-        raise DomainError(*wrong, "State that, or open another scope")
+        raise errors.DomainError(*wrong, "State that, or open another scope")
 
     def _room(self, mechanism: Composable, delta: NumericLiteral | None) -> int:
         """The number of further charges of this mechanism that fit the scope and all of its
@@ -448,7 +435,7 @@ class TrainingGuard:
         if not isinstance(text, str):
             reason = f"charge {entry.sequence} names no mechanism to be read back"
             remedy = "Read the amounts that were charged"
-            raise UnsupportedError(f"the epsilon of {self.scope!r}", reason, remedy)
+            raise errors.UnsupportedError(f"the epsilon of {self.scope!r}", reason, remedy)
         return _parsed(text)
 
     def _step(self, kind: StepKind) -> tuple[Composable, NumericLiteral | None]:
@@ -461,19 +448,19 @@ class TrainingGuard:
             kind
         ) <= StepKind.__annotations__.keys():
             accepted = "sigma and rate, or mechanism, and delta where one is charged"
-            raise DomainError("a step", dict(kind), accepted)
+            raise errors.DomainError("a step", dict(kind), accepted)
         if mechanism is None:
             mechanism = Gaussian(cast("float", sigma)).sampled(kind.get("rate", 1.0))
             mechanism = self._known.setdefault(mechanism, mechanism)
         elif "rate" in kind or not isinstance(mechanism, Composable):  # pyright: ignore[reportUnnecessaryIsInstance]
             accepted = "a mechanism that has its rate, such as Gaussian(1.1).sampled(0.01)"
-            raise DomainError("a step", dict(kind), accepted)
+            raise errors.DomainError("a step", dict(kind), accepted)
         return mechanism, kind.get("delta")
 
     def _phase(self, item: tuple[Any, ...]) -> tuple[Composable, int]:
         if not isinstance(item, tuple) or len(item) not in (2, 3):  # pyright: ignore[reportUnnecessaryIsInstance]
             accepted = "triples (sigma, rate, steps), or pairs (mechanism, steps)"
-            raise DomainError("schedule", item, accepted)
+            raise errors.DomainError("schedule", item, accepted)
         by_rate: StepKind = {"sigma": item[0], "rate": item[1]}
         kind: StepKind = {"mechanism": item[0]} if len(item) == 2 else by_rate
         return self._step(kind)[0], check.count("steps", item[-1], least=1)
@@ -485,7 +472,7 @@ class TrainingGuard:
         if os.getpid() != self._process:
             reason = "this process was forked off, and both would run what was charged once"
             remedy = "Make a guard in each process, on one ledger"
-            raise UnsupportedError("this training guard", reason, remedy)
+            raise errors.UnsupportedError("this training guard", reason, remedy)
 
     def _take_planned(self, mechanism: Composable) -> bool:
         """Use one step of a plan and return True, or return False if no plan has this mechanism
@@ -528,11 +515,14 @@ class TrainingGuard:
             return resumed or _retried(
                 lambda: self.account.charge(mechanism, delta=delta, **options)
             )
-        except OverdrawnError as refusal:
+        except errors.OverdrawnError as refusal:
             fitting = self._fitting(phases, delta) if phases else self._room(mechanism, delta)
-            amounts = few_digits(refusal.requested, up=True), few_digits(refusal.left, up=False)
+            amounts = (
+                errors.few_digits(refusal.requested, up=True),
+                errors.few_digits(refusal.left, up=False),
+            )
             where, steps = (refusal.scope, refusal.currency), _total(phases) or 1
-            raise StepRefusedError(*where, *amounts, steps=steps, fitting=fitting) from None
+            raise errors.StepRefusedError(*where, *amounts, steps=steps, fitting=fitting) from None
 
     def _key(self, number: int) -> str:
         return f"{self.run}/{self.attempt}/{number}"
@@ -583,7 +573,9 @@ def _scheduled(schedule: Schedule, taken: int, text: str | None) -> int:
     return max((end for _, end in same), default=taken) - taken
 
 
-def _retried(action: Callable[[], Answer], passing: type[LedgerError] = StoreError) -> Answer:
+def _retried(
+    action: Callable[[], Answer], passing: type[errors.LedgerError] = errors.StoreError
+) -> Answer:
     """Run an idempotent action again, up to `TRIES` times, while it raises an error that passes: a
     StoreError that leaves its effect uncertain, or an error of the kind `passing`.
     """
@@ -591,6 +583,6 @@ def _retried(action: Callable[[], Answer], passing: type[LedgerError] = StoreErr
         try:
             return action()
         except passing as error:
-            if isinstance(error, StoreError) and not error.uncertain:
+            if isinstance(error, errors.StoreError) and not error.uncertain:
                 raise
     return action()

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcompose.composition import Composable, ComposablePart, Composition, Sampled, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
-from dpcompose.files import each_once, path_of, read
+from dpcompose.files import each_once, load_text
 from dpcompose.guarantee import RenyiLine
 from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_tree import event_from_document
@@ -120,11 +120,9 @@ def import_plan(
         UnsupportedError: If something in it has no certified mechanism under the adjacency, or no
             place in a plan.
     """
-    file = path_of("path", path)
     try:
-        return plan_of(
-            _composition(path, _loaded(file), adjacency), adjacency=adjacency, question=question
-        )
+        described = _composition(path, _loaded(path), adjacency)
+        return plan_of(described, adjacency=adjacency, question=question)
     except DomainError as error:
         expected = f"{error.domain} {error.remedy}".rstrip()
         raise PlanError(str(path), error.name, "", error.value, expected) from None
@@ -150,15 +148,12 @@ def _refused(path: str | Path, expected: str) -> PlanError:
     return PlanError(str(path), "", "", None, expected)
 
 
-def _loaded(path: Path) -> Mapping[str, Any]:
+def _loaded(path: str | Path) -> Mapping[str, Any]:
+    text = load_text(path, most=LARGEST_FILE, what="a document")
     try:
-        content = read(path, most=LARGEST_FILE)
-        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=each_once)
-        if isinstance(document, dict):
-            return document  # pyright: ignore[reportUnknownVariableType]
-        expected = "a JSON object"
-    except OSError as error:
-        expected = f"a document that can be read ({error.strerror})"
+        document = json.loads(text, object_pairs_hook=each_once)
     except ValueError as error:
-        expected = f"JSON of at most {LARGEST_FILE:,} bytes: {error}"
-    raise _refused(path, expected)
+        raise _refused(path, f"JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise _refused(path, "a JSON object")
+    return document  # pyright: ignore[reportUnknownVariableType]

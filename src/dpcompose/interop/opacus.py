@@ -157,25 +157,33 @@ def state_of(state: Any) -> tuple[list[Phase], str, Adjacency]:
     return read_history(state["history"]), str(state["mechanism"]), adjacency
 
 
+def _compared(entry: Any, phase: Phase) -> Any:
+    """Later histories are compared with the entry itself if nobody can change it: that is fastest."""
+    kinds: list[Any] = [type(entry), *map(type, entry)]
+    return entry if kinds[0] is tuple and set(kinds[1:]) <= {int, float} else phase
+
+
 class KnownHistory:
     """Epsilon of a growing history, with cached results: each call processes only new entries."""
 
     def __init__(self) -> None:
-        self._phases: list[Phase] = []
+        self._phases: list[tuple[float, float, int]] = []
         self._steps: list[tuple[Composable, int] | None] = []
         self._growing: dict[float, GrowingEpsilon] = {}
 
     def bound(self, history: Any, delta: Any) -> Bound:
         """Certified ends of epsilon at a delta; the upper end is infinite if a step added no noise."""
         delta, same = guard.probability("delta", delta), max(len(self._phases) - 1, 0)
-        # A list is unequal to a phase: an entry that can be changed in place is read again.
+        # A list is unequal to a tuple: an entry that can be changed in place is read again.
         if not isinstance(history, list) or history[:same] != self._phases[:same]:
             same = 0
-        new = read_history(cast("Any", history)[same:] if same else history)
-        self._phases[same:], self._steps[same:] = new, [phase.charged for phase in new]
-        steps = [step for step in self._steps if step is not None]
+        entries = cast("Any", history)[same:] if same else cast("Any", history)
+        new = read_history(entries)
+        self._phases[same:] = map(_compared, entries, new)
+        self._steps[same:] = [phase.charged for phase in new]
+        steps = list(filter(None, self._steps))
         if len(steps) < len(self._steps):
-            bare = [each.sample_rate for each in self._phases if each.costs and not each.charged]
+            bare = [rate for noise, rate, steps in self._phases if rate and steps and not noise]
             if bare:
                 return Bound(math.inf if delta < max(bare) else 0.0, math.inf)
         if delta not in self._growing and len(self._growing) >= _MOST_DELTAS:

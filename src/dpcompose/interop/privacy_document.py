@@ -43,7 +43,6 @@ from dpcompose.ledger import (
     Checkpoint,
     Entry,
     Ledger,
-    Moment,
     SigningKey,
     VerifierKey,
     is_at_or_below,
@@ -306,32 +305,37 @@ def _in_ledger(stated: Statement, ledger: Ledger, keys: Sequence[VerifierKey]) -
         )
     anchor, last = _anchor(stated, keys)
     ledger.verify(anchor)
+    scopes = {each.scope for each in stated.entries} or {stated.scope}
+    others, charged = Counter[str](), dict[LedgerEntry, Entry | None].fromkeys(stated.entries)
     with ledger.moment() as moment:
-        if stated.scope:
-            charged = list(granted(moment, stated.scope, last=last))
-        else:
-            charged = [_entry(moment, each) for each in dict.fromkeys(stated.entries)]
-        scopes = {each.scope for each in stated.entries} or {stated.scope}
-        others, own = Counter[str](), {entry.hash for entry in charged}
         for entry in chain.from_iterable(
-            moment.entries(each) for each in set(map(root_of, scopes))
+            granted(moment, each) for each in set(map(root_of, scopes))
         ):
-            related = any(
+            own = LedgerEntry(entry.scope, entry.sequence, entry.hash)
+            is_stated = bool(stated.scope) and is_at_or_below(entry.scope, stated.scope)
+            if own in charged or (is_stated and entry.sequence <= last):
+                charged[own] = entry
+            elif any(
                 is_at_or_below(entry.scope, each) or is_at_or_below(each, entry.scope)
                 for each in scopes
-            )
-            if entry.kind == Entry.GRANTED and related and entry.hash not in own:
+            ):
                 amounts = ", ".join(
                     f"{currency} {amount}" for currency, amount in entry.cost.items()
                 )
                 what = entry.description.get("mechanism") or amounts
                 others[f"{what} in {entry.scope!r}"] += 1
-    for entry in charged:
+    entries = [entry for entry in charged.values() if entry is not None]
+    if len(entries) < len(charged):
+        lost = next(each for each, entry in charged.items() if entry is None)
+        raise StatementError(
+            f"the ledger has no charge {lost.sequence} of {lost.scope!r} with that hash"
+        )
+    for entry in entries:
         if entry.description.get("adjacency") != stated.adjacency.value:
             raise StatementError(
                 f"charge {entry.sequence} of {entry.scope!r} is priced under another adjacency"
             )
-    runs = charged_composition(charged)
+    runs = charged_composition(entries)
     if runs is None or runs != stated.composition:
         left = Counter(dict(runs.parts if runs else ())) - Counter(dict(stated.composition.parts))
         missing = [f"{what!r}, {times:,} times" for what, times in left.items()]
@@ -367,14 +371,3 @@ def _anchor(stated: Statement, keys: Sequence[VerifierKey]) -> tuple[Anchor | No
     if not size or any((each.root, each.size) != (root, size) for each in signed):
         raise StatementError(_TWO_ANCHORS)
     return Anchor(heads, tuple(signed)), size
-
-
-def _entry(moment: Moment, stated: LedgerEntry) -> Entry:
-    """The entry of the ledger that a statement lists."""
-    for entry in moment.entries(stated.scope):
-        own = LedgerEntry(entry.scope, entry.sequence, entry.hash)
-        if entry.kind == Entry.GRANTED and own == stated:
-            return entry
-    raise StatementError(
-        f"the ledger has no charge {stated.sequence} of {stated.scope!r} with that hash"
-    )

@@ -19,7 +19,7 @@ from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +80,7 @@ class Frame(ArrayRows):
     tails: Reals
     sizes: NDArray[np.int64]
 
-    @property
+    @cached_property
     def powers(self) -> Reals:
         """The exponents p with E r^p = M(order), r the likelihood ratio with the record, E without it.
 
@@ -210,8 +210,8 @@ class Growing:
         loss, times = phases[-1]
         grows = self._answers.phases == len(phases)
         if not (grows and 0 <= times - self._answers.first < len(self._answers.lower)):
-            level, served = self._level(phases)
-            count = min(_AHEAD, served) if grows else 1
+            level = self._level(phases)
+            count = min(_AHEAD, self._served(phases, level)) if grows else 1
             lower, upper = self._epsilons([*phases[:-1], (loss, times + count - 1)], level, count)
             self._answers = _Ends(len(phases), times, lower.tolist(), upper.tolist())
         at = times - self._answers.first
@@ -223,27 +223,29 @@ class Growing:
         for at, (loss, steps) in enumerate(phases):
             first = 0
             while first < steps:
-                level, served = self._level([*phases[:at], (loss, first + 1)])
-                last = min(steps, first + served)
+                begun = [*phases[:at], (loss, first + 1)]
+                level = self._level(begun)
+                last = min(steps, first + self._served(begun, level))
                 ends = self._epsilons([*phases[:at], (loss, last)], level, last - first)
                 yield before + first, *ends
                 first = last
             before += steps
 
-    def _level(self, phases: Phases) -> tuple[_NoiseLevel, int]:
-        """The level of a history, and how many steps, beginning with its last one, belong to that level and fit into
-        one array."""
+    def _level(self, phases: Phases) -> _NoiseLevel:
+        """The level of a history."""
         before = self._before
         for loss, times in phases[len(before) - 1 : -1]:
             before.append(before[-1].plus(loss, times))
-        loss, times = phases[-1]
-        level = before[len(phases) - 1].plus(loss, times).level(_factor(phases))
-        history = self._history
+        return before[len(phases) - 1].plus(*phases[-1]).level(_factor(phases))
+
+    def _served(self, phases: Phases, level: _NoiseLevel) -> int:
+        """How many steps, beginning with the last one, belong to its level and fit into one array."""
+        (loss, times), history = phases[-1], self._history
         if history is None or history.lines is None or history.level != level:
-            return level, 1  # another line is needed first
+            return 1  # another line is needed first
         most = max(1, _ENTRIES // int(history.lines.sizes.prod()))
         further = range(times + 1, times + most)
-        return level, 1 + before[len(phases) - 1].first(loss, further, level.most)
+        return 1 + self._before[len(phases) - 1].first(loss, further, level.most)
 
     @np.errstate(all="ignore")  # what overflows is not finite in the end, and proves nothing
     def _epsilons(self, phases: Phases, level: _NoiseLevel, count: int) -> tuple[Reals, Reals]:
@@ -267,12 +269,12 @@ class Growing:
                 if row is None:
                     return unproved[0], unproved[1]
                 sums, terms = sums.plus(row, steps - history.taken), terms + 1
-        same = np.zeros(count, dtype=int)
-        return _larger(lines[same], sums, terms, self._targets[same])
+        lines = lines if count == 1 else lines[np.zeros(count, dtype=int)]
+        return _larger(lines, sums, terms, self._targets(count))
 
-    @property
-    def _targets(self) -> Targets:
-        return Targets(np.full((1, 1), self.delta), np.full((1, 1), np.nan), self.tolerance)
+    def _targets(self, count: int) -> Targets:
+        mass = np.full((count, 1), self.delta)
+        return Targets(mass, np.full_like(mass, np.nan), self.tolerance)
 
     def _drawn(self, phases: Phases, level: _NoiseLevel) -> _History:
         """The line for a level of cost, drawn for the first steps of the history that reach the level."""
@@ -308,7 +310,7 @@ class Growing:
             sums = sums.plus(some)
         history.sums, history.lines = sums, lines
         if others:
-            lower, _ = _larger(lines, sums, history.terms, self._targets)
+            lower, _ = _larger(lines, sums, history.terms, self._targets(1))
             value = np.where(lower > 0, lower, lines.value)
             history.lines = replace(lines, value=value, log=sums.log[:, 0, :1].real)
         return history
@@ -433,11 +435,15 @@ def _integrands(losses: Phases, lines: Frame) -> Integrands | None:
 
 
 @lru_cache(maxsize=1 << 10)
-def _moments(
+def _tabled(
     noise: float, rate: float, ulps: int, order: float, outer: float
 ) -> tuple[float, ...] | None:
-    """The logarithms of bounds on M of one loss at two orders, each with the record removed and then added; None if
-    they take too many points."""
+    """Bounds and a grid for all losses with about this noise; None if they take too many points.
+
+    Returns:
+        The logarithms of bounds on M of one loss at two orders, each with the record removed and then added; the ends
+        of a grid over the noise that suits all losses with this next smaller noise in the table, and its points.
+    """
     columns, outers = (
         (np.full((4, 1), each) for each in (noise, rate, _TIMES)),
         np.full((4, 1), outer),
@@ -447,39 +453,34 @@ def _moments(
     if grid is None:
         return None
     powers = np.array([[order + 1], [-order], [outer + 1], [-outer]])
-    return tuple(Integrands(parts, grid, powers).log_moment[:, 0].tolist())
+    moments = Integrands(parts, grid, powers).log_moment[:, 0].tolist()
+    heights, one = Heights.of(np.array([_raised(noise, order, moments)])), parts[:1]
+    side = noise * 2 ** (1 / MOMENTS) * np.sqrt(2 * (_DEPTH + 3) + (heights.theta * noise) ** 2)
+    left, right = (float(end[0, 0]) for end in one.ends(np.full((1, 1), order), side))
+    points = class_of((right - left) / heights.step(one.noise, _DEEP) + 3)
+    return (*moments, left, right, float(points[0, 0]))
 
 
 def _sums(lines: Frame, losses: Phases) -> Sums | None:
     """The sum of log M of some losses at the nodes of a line, each as often as it occurs; None if that takes too many
     points."""
     order, outer = float(lines.order[0, 0]), float(lines.outer[0, 0])
-    bounds = [
-        _moments(_smaller_noise(loss.noise, MOMENTS), loss.rate, loss.ulps, order, outer)
-        for loss, _ in losses
-    ]
-    columns = [
-        _raised(loss.noise, order, each[:2])
-        for (loss, _), each in zip(losses, bounds, strict=True)
-        if each
-    ]
-    if len(columns) < len(losses):
-        return None
-    heights, moments = Heights.of(np.array(columns)), np.array(bounds).T
-    is_alone = len(losses) == 1  # then both directions have one grid
-    parts = _rows(losses, 1 if is_alone else 2)
-    heights = heights if is_alone else Heights.of(np.tile(heights.columns, (2, 1)))
-    side = parts.noise * np.sqrt(2 * (_DEPTH + 3) + np.square(heights.theta * parts.noise))
-    left, right = parts.ends(lines.order, side)
-    points = int(class_of((right - left) / heights.step(parts.noise, _DEEP) + 3).max())
-    if points > plan.MOST_POINTS:
-        return None
-    grid = raised(parts, left, right, heights.theta, points)
+    rows = list[tuple[float, ...]]()
+    for loss, _ in losses:
+        known = _tabled(_smaller_noise(loss.noise, MOMENTS), loss.rate, loss.ulps, order, outer)
+        if known is None or known[-1] > plan.MOST_POINTS:
+            return None
+        rows.append((*_raised(loss.noise, order, known), *known))
+    copies = 1 if len(losses) == 1 else 2  # one grid serves both directions of a loss
+    columns, parts = np.array(rows * copies), _rows(losses, copies)
+    heights, points = Heights.of(columns), int(max(row[-1] for row in rows))
+    grid = raised(parts, columns[:, -3:-2], columns[:, -2:-1], heights.theta, points)
     waved = waves(grid, lines.step, *lines.sizes[0].tolist())
     powers = np.repeat(lines.powers, len(losses), axis=0)
-    steps, log_error = np.full_like(powers, lines.step), heights.log_error(parts.noise, grid.step)
-    line = nodes(parts, grid, waved, steps, powers, log_error)
-    return Sums.of(line, moments[2:].reshape(-1, 1), parts.times[: len(losses)])
+    log_error = heights.log_error(parts.noise, grid.step)
+    line = nodes(parts, grid, waved, lines.step, powers, log_error)
+    bounds = columns[: len(losses), 7:9].T.reshape(-1, 1)
+    return Sums.of(line, bounds, parts.times[: len(losses)])
 
 
 def _raised(noise: float, order: float, moments: Sequence[float]) -> tuple[float, ...]:

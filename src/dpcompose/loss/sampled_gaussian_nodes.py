@@ -105,7 +105,9 @@ def raised(parts: Parts, low: Reals, high: Reals, theta: Reals, points: int) -> 
     # x is exact, so z and the exponent of the weight carry relative errors of `units` U; r moves by q e^z times that.
     units, size = 4 + 2 * parts.ulps, np.abs(ratio)
     trigonometric = 30 * (1 - np.cos(theta)) + 19 * np.sin(theta)
-    moved = units * np.abs(z) + trigonometric + 1 - far * (4 * log_rate)
+    moved = units * np.abs(z) + (trigonometric + 1)
+    if far.any():
+        moved = moved - far * (4 * log_rate)
     argument_error = (sampled * moved + 12 * np.abs(rise)) / modulus
     spread = np.maximum(size, np.minimum(np.hypot(real, imaginary) / modulus, 1 + size))
     ratio_error = U * (argument_error + 16 * spread) * (1 + 1e-9)
@@ -131,16 +133,18 @@ class Waves(NamedTuple):
 
 def waves(grid: RaisedGrid, step: Reals, blocks: int, within: int) -> Waves:
     """The waves of far times near nodes; `step`: the distance h of the nodes, shape (m, 1)."""
-    return Waves(_waves(within * step * grid.ratio, blocks), _waves(step * grid.ratio, within))
+    distance = np.concatenate([within * step, step], axis=1)[:, :, None]
+    solved = _waves(distance * grid.ratio[:, None], max(blocks, within))
+    return Waves(solved[:, 0, :blocks], solved[:, 1, :within])
 
 
 def _waves(angle: Complexes, count: int) -> Complexes:
-    """e^(i k angle) - 1 for k below `count`, on a middle axis."""
-    solved = np.zeros((len(angle), count, angle.shape[-1]), dtype=np.complex128)
-    one, size = _wave(angle)[:, None, :], 1
+    """e^(i k angle) - 1 for k below `count`, on an axis before the last."""
+    solved = np.zeros((*angle.shape[:-1], count, angle.shape[-1]), dtype=np.complex128)
+    one, size = _wave(angle)[..., None, :], 1
     while size < count:
         taken = min(size, count - size)
-        rows = np.multiply(solved[:, :taken], 1 + one, out=solved[:, size : size + taken])
+        rows = np.multiply(solved[..., :taken, :], 1 + one, out=solved[..., size : size + taken, :])
         rows += one
         one, size = np.multiply(one, 2 + one), size + taken
     return solved
@@ -175,7 +179,7 @@ def nodes(
         parts: The losses.
         grid: Their grid.
         waved: The waves on it.
-        step: The distance of the nodes, shape (m p, 1).
+        step: The distance of the nodes, shape (m p, 1) or (1, 1).
         power: order + 1 when removing; -order when adding.
         log_step_error: log of a bound on what the step of the grid leaves out.
     """

@@ -56,6 +56,7 @@ class BlackBox(Stated):
     stated: ApproximateDP = field(metadata=declare(epsilon=EPSILON, delta=DELTA))
     holds_under: Adjacency = field(metadata=declare(HOLDS_UNDER))
     closed_form = True
+    event = "EpsilonDeltaDpEvent", {"epsilon": "epsilon", "delta": "delta"}
 
     def __init__(
         self, epsilon: float, *, delta: float = 0.0, holds_under: Adjacency = Adjacency.ADD_REMOVE

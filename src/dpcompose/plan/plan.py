@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from dpcompose import check
 from dpcompose.composition import Composition, compose
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
-from dpcompose.files import load_toml, read_toml
+from dpcompose.files import load_text, read_toml
 from dpcompose.plan.schema import (
     COMMON,
     FORMS,
@@ -188,7 +188,7 @@ class Plan:
 
         Raises PlanError, which says where the fault is, if the file is not a plan.
         """
-        return cls.parse(load_toml(path, most=LARGEST_FILE, what="a plan file"), source=str(path))
+        return cls.parse(load_text(path, most=LARGEST_FILE, what="a plan file"), source=str(path))
 
     @classmethod
     def parse(cls, text: str, *, source: str = "plan") -> Plan:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 from dpcompose import check
 from dpcompose.errors import DomainError, PlanError, UnsupportedError
-from dpcompose.files import load_toml, read_toml
+from dpcompose.files import load_text, read_toml
 from dpcompose.release.aggregation import STEPS, Aggregation, FixedPointGrid, Term
 from dpcompose.release.arrow import ARROW_TYPES
 from dpcompose.release.columns import Change, Key, TableColumn
@@ -480,7 +480,7 @@ def questions(source: str | Path | list[object]) -> tuple[Question, ...]:
     if isinstance(source, list):
         return tuple(_question(each, "questions", str(at)) for at, each in enumerate(source))
     file = str(source)
-    document = read_toml(load_toml(source, most=LARGEST_FILE, what="a file"), source=file)
+    document = read_toml(load_text(source, most=LARGEST_FILE, what="a file"), source=file)
     tables = document.pop("question", None)
     if document:
         name, value = next(iter(document.items()))
