@@ -268,7 +268,7 @@ class GaussianMixture:
                 for reached, mass in masses.items():
                     rounded[reached / unit] += mass
                 error = times * self.weight_error * (1 + 2 * times * self.weight_error) + 4 * U
-                found.append(_kept(rounded, self.ulps + 1, error))
+                found.append(_representable(rounded, self.ulps + 1, error))
         return found
 
 
@@ -283,10 +283,10 @@ def binomial_mixture(
         masses = {
             j * mean: math.comb(size, j) * q**j * (1 - q) ** (size - j) for j in range(size + 1)
         }
-        return _kept(masses, ulps + 1, 4 * U)
+        return _representable(masses, ulps + 1, 4 * U)
 
 
-def _kept(
+def _representable(
     masses: Mapping[float, Decimal], ulps: int, weight_error: float
 ) -> tuple[GaussianMixture, float]:
     """The mixture of the terms that are large enough for floats, by mean, and a bound on the mass of the others."""
