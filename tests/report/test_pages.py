@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpcompose import Gaussian, Laplace, RandomizedResponse
+from dpcompose import Gaussian, Laplace, RandomizedResponse, calibrate
 from dpcompose.account import exposure, open_scope
 from dpcompose.adaptive import ConcentratedFilter, Odometer
 from dpcompose.book import STATEMENTS
@@ -155,3 +155,25 @@ def test_a_result_is_shown_by_its_class_and_what_is_none_is_named() -> None:
             page(wrong)
     with pytest.raises(DomainError, match="a result that has a document"):
         document([Ledger.open("memory:").verify()])
+
+
+def test_an_estimate_is_told_from_bounds_beside_them() -> None:
+    plan = Plan.parse('[[mechanism]]\nkind = "laplace"\nscale = 9.0\ntimes = 5\n')
+    done = account(plan, PlanQuestion("delta", 1e-6))
+    cells = {name: epsilon for name, epsilon, _ in comparison_page([done]).tables[1].rows}
+    for row in done.comparisons:
+        assert cells[row.name].startswith("about ") == (row.kind == "estimate")
+    assert sum(each.startswith("about ") for each in cells.values()) == 1
+
+
+def test_a_calibration_names_what_it_bounds() -> None:
+    targets: dict[str, dict[str, Any]] = {
+        "advantage": {"advantage": 0.1},
+        "chance of a right guess": {"bayes_error": 0.4},
+        "true positive rate": {"true_positive_rate": 0.2, "false_positive_rate": 0.1},
+        "epsilon": {"epsilon": 1.0, "delta": 1e-6},
+    }
+    for name, target in targets.items():
+        facts = dict(page(calibrate(Gaussian, **target)).facts)
+        assert f"<= {name} <=" in facts["certified"]
+        assert facts["just beyond"].startswith(f"{name} is only")

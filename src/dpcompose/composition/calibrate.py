@@ -55,13 +55,12 @@ class Target:
         limit: The largest accepted value of the quantity.
         measured: Returns the certified bound on the quantity for a composition, under the options
             of its question.
-        larger: The remedy named in an error when no parameter meets the limit, such as a larger
-            epsilon or delta.
+        quantity: The name of the quantity in texts.
     """
 
     limit: float
     measured: Callable[[Composition, Options], Bound]
-    larger: str
+    quantity: str = "epsilon"
 
     @classmethod
     def of(cls, arguments: Mapping[str, float | None]) -> Target:
@@ -82,7 +81,7 @@ class Target:
         }
         match given:
             case {"epsilon": limit, "delta": mass, **rest} if not rest:
-                return cls(limit, partial(_epsilon, delta=mass), "epsilon or delta")
+                return cls(limit, partial(_epsilon, delta=mass))
             case {"advantage": limit, **rest} if not rest:
                 return cls(limit, _advantage, "advantage")
             case {"true_positive_rate": limit, "false_positive_rate": rate, **rest} if not rest:
@@ -138,9 +137,14 @@ def _bayes(least: float, prior: float) -> Target:
         error = risk(member.profile(**options), prior=prior, false_positive_rate=1.0).bayes_error
         return Bound(max(down(1 - error.upper), 0.0), min(up(1 - error.lower), 1.0))
 
-    return Target(down(1 - least), measured, "chance of a right guess (a smaller Bayes error)")
+    return Target(down(1 - least), measured, "chance of a right guess")
 
 
+_LARGER = {
+    "epsilon": "epsilon or delta",
+    "chance of a right guess": "chance of a right guess (a smaller Bayes error)",
+}
+"""What a user may ask more of, where it is not the quantity itself."""
 CLOSE = 2e-10
 AIMED = 0.4 * CLOSE
 """How far beside the expected solution a step is aimed, relatively."""
@@ -167,12 +171,14 @@ class Calibration(Card):
             which misses the target; None if the family ends at `value`.
         extreme: Whether the family is treated as monotone, so that no parameter beyond `value`
             meets the target.
+        quantity: The name of what `bound` bounds.
     """
 
     value: float
     bound: Bound
     neighbor: Bound | None
     extreme: bool
+    quantity: str = "epsilon"
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +336,7 @@ def calibrate(
         member = _member(family, int(value) if integer else value)
         return target.measured(compose(member), options)
 
-    return _calibrated(searching(target.limit, larger=target.larger), measured)
+    return _calibrated(searching(target.limit, quantity=target.quantity), measured)
 
 
 def _calibrated(searching: Searching, measured: Callable[[float], Bound]) -> Calibration:
@@ -449,19 +455,17 @@ def search(
     parameter: str,
     integer: bool,
     bracket: tuple[float, float] | None,
-    larger: str = "epsilon or delta",
+    quantity: str = "epsilon",
 ) -> Searching:
     """Generate a calibration: yields trial parameters, is sent their bounds, and returns the
     `Calibration`.
-
-    `larger` says what to ask for where the limit is out of reach.
 
     Args:
         limit: The largest accepted upper end of a bound.
         parameter: As in `calibrate`.
         integer: As in `calibrate`.
         bracket: As in `calibrate`.
-        larger: The remedy named in the error when the limit is not reached.
+        quantity: The name of what is bounded.
 
     Raises:
         DomainError: If an argument is outside its domain.
@@ -472,6 +476,7 @@ def search(
     check.flag("integer", integer)
     least, most = _bracket(bracket, integer)
     first = _Search(limit, -1.0 if parameter == "increasing" else 1.0, least, most, integer)
+    larger = _LARGER.get(quantity, quantity)
     good, bad = yield from _solve(
         first, larger + ("" if bracket is None else ", or widen the bracket")
     )
@@ -480,6 +485,7 @@ def search(
         good[1],
         bad[1] if bad else None,
         parameter != "unordered",
+        quantity,
     )
 
 

@@ -22,7 +22,7 @@ from dpcompose.proof import Ball, Ends, Field, Moments, ends
 from dpcompose.values import Bound
 
 _MOST_VARIANCE = 5e10
-"""Ten deviations to either side of the number of answers with one of the losses are then millions of terms, and take a second."""
+"""Of the number of answers with one of the losses; ten deviations to either side are then millions of terms."""
 _MOST_LISTED = 1 << 20
 """Copies whose outcomes may be listed."""
 _HUGE = 30.0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from dpcompose.composition import Calibration, Risk
+from dpcompose.composition import Calibration, Comparison, Risk
 from dpcompose.plan import (
     EpsilonCurve,
     Growth,
@@ -124,9 +124,9 @@ def risk_page(result: PlanRisk | Risk) -> Page:
     return Page("What an attacker gains", headline, tables=[_risk_table(result)])
 
 
-def calibrated_page(result: Calibration, number: str = "epsilon", target: str = "") -> Page:
-    """A parameter that meets its target, and what it certifies: bounds of `number`."""
-    low, high = interval(result.bound)
+def calibrated_page(result: Calibration, target: str = "") -> Page:
+    """A parameter that meets its target, and what it certifies."""
+    (low, high), number = interval(result.bound), result.quantity
     facts = [("target", target)] if target else []
     facts.append(("certified", f"{low} <= {number} <= {high}"))
     facts.append(("method", result.bound.certificate.method))
@@ -142,8 +142,6 @@ def calibrated_page(result: Calibration, number: str = "epsilon", target: str = 
 def calibration_page(result: PlanCalibration) -> Page:
     """The value found, and the certified epsilon, or gain of an attacker, that it gives."""
     attack = dict(result.attack)
-    number = next(iter(attack), "epsilon").replace("_", " ")
-    number = "chance of a right guess" if "bayes_error" in attack else number
     target = ", ".join(f"{name.replace('_', ' ')} {exactly(attack[name])}" for name in attack)
     if result.epsilon is not None and result.delta is not None:
         target = f"epsilon <= {exactly(result.epsilon)} at delta = {exactly(result.delta)}"
@@ -152,7 +150,7 @@ def calibration_page(result: PlanCalibration) -> Page:
         which = f"is the {result.extreme} value"
     headline = f"{result.key} = {exactly(result.value)} {which}"
     title, source = f"Calibration of {result.key}", result.plan.toml()
-    page = calibrated_page(result.calibration, number, target)
+    page = calibrated_page(result.calibration, target)
     return replace(page, title=title, headline=headline, source=source)
 
 
@@ -230,14 +228,18 @@ def _part(value: float, most: float) -> float:
     return 1.0 if value == most else 0.0 if most == math.inf else min(value / most, 0.99)
 
 
+def _epsilon_of(row: Comparison) -> str:
+    return f"about {nearest(row.epsilon)}" if row.kind == "estimate" else above(row.epsilon)
+
+
 def _theorems(account: PlanAccount, explain: bool) -> PageTable:
     columns = headings("~theorem", ">epsilon", ">", "reference", *(["~note"] if explain else []))
     certified = next((row.epsilon for row in account.comparisons if row.kind == "certified"), 0.0)
     rows: list[tuple[str, ...]] = []
     for each in account.comparisons:
-        shown, beside = above(each.epsilon), each.kind
+        shown, beside = _epsilon_of(each), each.kind
         if each.kind == "estimate":
-            shown, beside = f"about {nearest(each.epsilon)}", "estimate, no bound"
+            beside = "estimate, no bound"
         elif each.kind != "certified":
             finite = 0 < certified < each.epsilon < math.inf
             excess = each.epsilon / certified - 1 if finite else 0.0
@@ -312,7 +314,7 @@ def comparison_page(accounts: Sequence[PlanAccount]) -> Page:
     ]
     columns = headings("~plan", f">{question.computed} at least", ">at most", "neighbors")
     theorems = {row.name: row.reference for each in order for row in each.comparisons}
-    epsilons = [{row.name: above(row.epsilon) for row in each.comparisons} for each in order]
+    epsilons = [{row.name: _epsilon_of(row) for row in each.comparisons} for each in order]
     rows = [(name, *(each.get(name, "") for each in epsilons), at) for name, at in theorems.items()]
     theorem, reference = headings("~theorem", "reference")
     heads = (theorem, *(Heading(each.plan.source, "right") for each in order), reference)
