@@ -281,7 +281,8 @@ class Losses(NamedTuple):
                     + Fraction(loss.unplaced_mass)
                     for loss in sides
                 )
-        delta = float(min(infinite, Fraction(1)))
+        infinite = min(infinite, Fraction(1))
+        delta = float(infinite)
         return ApproximateDP(
             sum_rounded_up(largest), delta=delta if delta >= infinite else up(delta)
         )

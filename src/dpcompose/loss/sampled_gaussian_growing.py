@@ -473,7 +473,7 @@ def _sums(lines: Frame, losses: Phases) -> Sums | None:
         rows.append((*_raised(loss.noise, order, known), *known))
     copies = 1 if len(losses) == 1 else 2  # one grid serves both directions of a loss
     columns, parts = np.array(rows * copies), _rows(losses, copies)
-    heights, points = Heights.of(columns), int(max(row[-1] for row in rows))
+    heights, points = Heights.of(columns[:, :5]), int(max(row[-1] for row in rows))
     grid = raised(parts, columns[:, -3:-2], columns[:, -2:-1], heights.theta, points)
     waved = waves(grid, lines.step, *lines.sizes[0].tolist())
     powers = np.repeat(lines.powers, len(losses), axis=0)
