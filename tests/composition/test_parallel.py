@@ -260,7 +260,11 @@ def test_what_no_cell_can_promise_is_refused() -> None:
 def test_cells_are_not_composed_further() -> None:
     """What sees everybody belongs into every cell, but not under replacement: who moves is replaced there, not two."""
     cells = parallel(Laplace(1.0), Laplace(2.0))
-    for attempt in (lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2):
+    two = Laplace(1.0).group(2)
+    for attempt in (
+        lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2, lambda: cells.group(2),
+        lambda: two * 2, lambda: two + Laplace(1.0), lambda: two.sampled(0.1), lambda: two.group(2),
+    ):  # fmt: skip
         with pytest.raises(UnsupportedError, match="cannot be composed further"):
             attempt()
     with pytest.raises(DomainError, match="a mechanism or a composition"):

@@ -15,7 +15,13 @@ from typing import Any, ClassVar, Unpack, cast
 from dpcompose import check, mechanisms, notebook
 from dpcompose.attached import supply
 from dpcompose.composition.comparison import Comparison, theorems
-from dpcompose.composition.group import Group, group, joint_rate, sampled_group_losses
+from dpcompose.composition.group import (
+    Group,
+    Uncomposable,
+    group,
+    joint_rate,
+    sampled_group_losses,
+)
 from dpcompose.composition.losses import (
     MOST_TIMES,
     GroupLosses,
@@ -318,15 +324,6 @@ class ComposablePart(Composable, Part):
 
     def costlier(self) -> Composable:
         return self
-
-
-class Uncomposable:
-    """A composition under one fixed adjacency, which cannot be composed further; operators raise an
-    UnsupportedError.
-    """
-
-    instead_of_composing: ClassVar[str]
-    """The remedy that an error names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
+from typing import ClassVar, NoReturn
 
 from dpcompose import check
 from dpcompose.composition.comparison import Comparison, group_theorems
@@ -342,8 +343,24 @@ def _lattice(loss: Loss, size: int) -> Lattice | None:
 LARGEST = 10**5
 
 
+class Uncomposable:
+    """The privacy of a whole that cannot be composed further, sampled or asked for groups: these
+    raise an UnsupportedError.
+    """
+
+    instead_of_composing: ClassVar[str]
+    """The remedy that an error names."""
+
+    def _refused(self, *_: object) -> NoReturn:
+        reason = "it cannot be composed further, sampled, or asked for groups"
+        name = f"{type(self).__name__.lower()}(...)"
+        raise UnsupportedError(name, reason, self.instead_of_composing)
+
+    __add__ = __radd__ = __mul__ = __rmul__ = sampled = group = _refused
+
+
 @dataclass(frozen=True)
-class Group(Askable):
+class Group(Uncomposable, Askable):
     """The privacy of a group of `size` people under a composition: all of them are in one data set
     and absent from the other, or some in each.
 
@@ -360,6 +377,7 @@ class Group(Askable):
 
     composition: Composed
     size: int
+    instead_of_composing: ClassVar[str] = "Compose and sample first: (a.sampled(q) + b).group(size)"
     _parts: Parts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -6,17 +6,17 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Unpack
+from typing import ClassVar, Unpack
 
 from dpcompose import check
 from dpcompose.composition.composition import (
     Composable,
     ComposablePart,
     Composition,
-    Uncomposable,
     compose,
 )
 from dpcompose.composition.directions import greatest, oriented
+from dpcompose.composition.group import Uncomposable
 from dpcompose.composition.losses import Losses, Pairs, Part, Parts, gathered
 from dpcompose.composition.question import Asking, Options, PrivacyQuestion, ask, asks
 from dpcompose.errors import DomainError, UnsupportedError
@@ -135,15 +135,6 @@ class Parallel(Uncomposable):
     instead_of_composing: ClassVar[str] = (
         "Under add-remove, not under replacement, what runs on everybody goes into each cell: parallel(a + c, b + c)"
     )
-
-    def __add__(self, other: object) -> NoReturn:
-        raise UnsupportedError(
-            "parallel(...) + ...",
-            "a parallel composition cannot be composed further",
-            self.instead_of_composing,
-        )
-
-    __radd__ = __mul__ = __rmul__ = __add__
 
     @asks("delta", without=("adjacency",))
     def epsilon(self, *, delta: float, **options: Unpack[Options]) -> Bound:
