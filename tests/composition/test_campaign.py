@@ -11,7 +11,14 @@ from campaigns.soundness.run import VIOLATIONS, Campaign, Journal, report, run
 
 pytestmark = pytest.mark.slow
 
-SEED = 2
+SEEDS = {  # whose balls take a second or two; that of all others is 2
+    "little_noise": 4,
+    "many_replaced": 1,
+    "many_exponentials": 1,
+    "many_sgd": 3,
+    "capped_batches": 4,
+    "rare_shifts": 3,
+}
 SLOW = {  # their balls or lines take seconds
     *(
         "different_laplace",
@@ -47,7 +54,7 @@ LONG = {"many_sampled_laplace"}  # half a minute each
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LONG])
 def test_the_truth_is_inside_every_interval(family: str) -> None:
     each, proved = EACH[family], PROVED[family]
-    campaign = Campaign(each, proved, seed=SEED)
+    campaign = Campaign(each, proved, seed=SEEDS.get(family, 2))
     counts = report(campaign, run(campaign, campaign.blocks((family,)), Journal(None)))
     assert {kind: counts[kind] for kind in VIOLATIONS} == dict.fromkeys(VIOLATIONS, 0)
     assert counts["answers"] + counts["refused"] == 2 * each

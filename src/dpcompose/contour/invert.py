@@ -5,7 +5,7 @@ value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,23 +92,25 @@ def value_at(
     return replace(_read(contour, bracket), chart=chart)
 
 
-def values_at(transform: Transform, xs: Sequence[float], *, tolerance: float) -> list[LineReading]:
-    """Return bounds on the hockey-stick divergence g at many increasing points; a line is reused
-    for neighboring points while it meets the tolerance.
+def values_at(
+    transform: Transform, xs: Sequence[float], *, tolerance: float
+) -> Iterator[LineReading]:
+    """Yield bounds on the hockey-stick divergence g at many increasing points; a line is reused for
+    neighboring points while it meets the tolerance.
     """
-    found: list[LineReading] = []
+    contour: Contour | None = None
     for x in xs:
-        contour = found[-1].contour if found else None
         bracket = contour.bracket(x) if contour is not None and x < transform.maximum else None
         if (
             contour is None
             or bracket is None
             or not bracket.upper - bracket.lower <= tolerance * bracket.upper
         ):
-            found.append(value_at(transform, x, tolerance=tolerance / 4))
+            reading = value_at(transform, x, tolerance=tolerance / 4)
         else:
-            found.append(_read(contour, bracket))
-    return found
+            reading = _read(contour, bracket)
+        contour = reading.contour
+        yield reading
 
 
 def _read(contour: Contour, bracket: Bracket) -> LineReading:

@@ -179,12 +179,12 @@ class Product:
             return [_clipped(epsilon, bound) for epsilon, bound in found]
         known = not self.reduced or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
-        answer = values_at(self.transform, inside, tolerance=tolerance) if inside else []
-        readings = dict(zip(inside, answer, strict=True))
-        return [
-            _clipped(epsilon, self._delta(epsilon, tolerance, readings.get(epsilon), None))
-            for epsilon in epsilons
-        ]
+        readings = values_at(self.transform, inside, tolerance=tolerance) if inside else iter(())
+        found: list[Bound] = []
+        for epsilon in epsilons:  # one reading at a time: each holds a line
+            reading = next(readings, None) if epsilon >= -40 else None
+            found.append(_clipped(epsilon, self._delta(epsilon, tolerance, reading, None)))
+        return found
 
     def _delta(
         self,
