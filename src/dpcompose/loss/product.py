@@ -175,8 +175,8 @@ class Product:
     def deltas(self, epsilons: Sequence[float], *, tolerance: float) -> list[Bound]:
         """`delta` at many epsilons in increasing order, sharing lines between neighbors."""
         if self.single is not None:
-            found = zip(epsilons, self.single.profiles(epsilons), strict=True)
-            return [_clipped(epsilon, bound) for epsilon, bound in found]
+            closed = zip(epsilons, self.single.profiles(epsilons), strict=True)
+            return [_clipped(epsilon, bound) for epsilon, bound in closed]
         known = not self.reduced or self.infinite.upper == 1.0
         inside = [] if known else [epsilon for epsilon in epsilons if epsilon >= -40]
         readings = values_at(self.transform, inside, tolerance=tolerance) if inside else iter(())
