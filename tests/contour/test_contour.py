@@ -80,6 +80,8 @@ def intersect(brackets: list[Bracket]) -> bool:
 def test_the_order_does_not_matter(member: Member) -> None:
     met = 0
     for seed in (SEED, SEED + 1):
+        if met >= 4:
+            break
         for transform in transforms(member, seed):
             for x in points(transform, seed):
                 found = [bracket(transform, x, multiple=each, tolerance=1e-6) for each in MULTIPLES]

@@ -25,7 +25,7 @@ from dpcompose.experiment import Experiment, Holds, Query, Repeater, Tally, Wand
 from dpcompose.experiment.measured import BINS, EDGES, bins_of, ranks_of, shares_of, survival
 
 EPSILONS = np.array([-1.0, -0.2, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0])
-ADVERSARIES, FAILURE = 250, 1e-6
+ADVERSARIES, FAILURE = 120, 1e-6
 
 
 def asked(mechanism: Composable) -> Query:

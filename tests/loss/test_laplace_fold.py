@@ -40,7 +40,7 @@ def place(rng: random.Random, epsilon: float, times: int) -> float:
 @pytest.mark.parametrize("block", range(8))
 def test_profile_and_inverse_enclose_the_truth(block: int) -> None:
     rng = random.Random(block)
-    for _ in range(40):
+    for _ in range(20):
         epsilon, times = draw(rng, 14)
         loss, parts = LaplaceFoldLoss(epsilon, times), [(truth.Laplace(epsilon), times)]
         at = place(rng, epsilon, times)
