@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from dpcompose import BlackBox, Composition, Laplace, parallel
+from dpcompose import BlackBox, Composition, Laplace, RandomizedResponse, parallel
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-7, 1e-6, 3e-6, 1e-5, 0.1])
@@ -22,3 +24,14 @@ def test_they_are_added_without_rounding(delta: float) -> None:
             assert most * 0.3 < found.lower <= found.upper <= most * (1 + 1e-15)
     assert parallel(one, Laplace(20.0)).epsilon(delta=delta).upper == 0.3
     assert (one + Laplace(20.0)).epsilon(delta=delta * (1 - 1e-15)).upper == float("inf")
+
+
+def test_parts_that_lose_mass_and_nothing_else() -> None:
+    """The sum of no finite losses has a curve, and a lattice far finer than the question is not followed."""
+    lost = BlackBox(0.0, delta=0.3) * 3 + RandomizedResponse(30.0) + BlackBox(0.1)
+    found = lost.epsilon(delta=0.657)
+    assert 30 < found.lower <= found.upper
+    for epsilon in (1e-6, 1e-9):
+        fine = (BlackBox(0.0, delta=1e-6) * 4 + BlackBox(epsilon)).delta(epsilon=-1.0)
+        least = -math.expm1(-1.0)
+        assert least < fine.lower <= fine.upper < least + 4e-6

@@ -257,6 +257,10 @@ def _unsmoothed(transform: Transform, placement: Placement) -> Contour | None:
     return next((contour for contour in found if contour is not None), None)
 
 
+_MOST_PERIODIC = 1 << 21
+"""Frequencies of a lattice that is much finer than its sum is wide: more take seconds and gigabytes."""
+
+
 def periodic(transform: Transform, placement: Placement) -> Contour | None:
     """Return the contour over one period of a lattice, without the outermost nodes if there are
     many; None without a lattice.
@@ -283,6 +287,8 @@ def periodic(transform: Transform, placement: Placement) -> Contour | None:
         enough = np.flatnonzero(tails <= math.exp(-NEGLIGIBLE))
         if len(enough):
             count, tail = min(half + 1, math.ceil(edges[enough[0]] / step)), float(tails[enough[0]])
+    if count > _MOST_PERIODIC:
+        return None
     frequency = step * np.arange(count)
     line = transform.line(order, frequency)
     # j 2 pi / ((2 half + 1) spacing) is rounded: a relative error of 3 U in a frequency u changes

@@ -285,8 +285,9 @@ class TransformSum(Transform):
         return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
 
     def curve(self, orders: Reals) -> Cumulants:
+        nothing = np.zeros((3, len(orders)))  # the sum of no terms
         rows = [term.curve(orders) for term in self.terms]
-        parts = np.sum([(row.log_m, row.first, row.second) for row in rows], axis=0)
+        parts = np.sum([nothing, *((row.log_m, row.first, row.second) for row in rows)], axis=0)
         return Cumulants(parts[0], parts[1], parts[2])
 
     def moment_bound(self, order: float) -> float:
