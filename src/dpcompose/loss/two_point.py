@@ -21,8 +21,8 @@ from dpcompose.numerics import Reals, U
 from dpcompose.proof import Ball, Ends, Field, Moments, ends
 from dpcompose.values import Bound
 
-_MOST_VARIANCE = 5e10
-"""Of the number of answers with one of the losses; ten deviations to either side are then millions of terms."""
+_MOST_VARIANCE = 5e9
+"""Of the number of answers with one of the losses; ten deviations to either side are then a million terms."""
 _MOST_LISTED = 1 << 20
 """Copies whose outcomes may be listed."""
 _HUGE = 30.0
