@@ -262,8 +262,8 @@ def test_cells_are_not_composed_further() -> None:
     cells = parallel(Laplace(1.0), Laplace(2.0))
     two = Laplace(1.0).group(2)
     for attempt in (
-        lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2, lambda: cells.group(2),
-        lambda: two * 2, lambda: two + Laplace(1.0), lambda: two.sampled(0.1), lambda: two.group(2),
+        lambda: cells + Laplace(1.0), lambda: Laplace(1.0) + cells, lambda: cells * 2,
+        lambda: two + Laplace(1.0), lambda: Laplace(1.0) + two, lambda: two * 2,
     ):  # fmt: skip
         with pytest.raises(UnsupportedError, match="cannot be composed further"):
             attempt()

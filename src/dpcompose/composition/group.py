@@ -344,19 +344,17 @@ LARGEST = 10**5
 
 
 class Uncomposable:
-    """The privacy of a whole that cannot be composed further, sampled or asked for groups: these
-    raise an UnsupportedError.
-    """
+    """The privacy of a whole that cannot be composed further: operators raise an UnsupportedError."""
 
     instead_of_composing: ClassVar[str]
     """The remedy that an error names."""
 
     def _refused(self, *_: object) -> NoReturn:
-        reason = "it cannot be composed further, sampled, or asked for groups"
+        reason = "it cannot be composed further"
         name = f"{type(self).__name__.lower()}(...)"
         raise UnsupportedError(name, reason, self.instead_of_composing)
 
-    __add__ = __radd__ = __mul__ = __rmul__ = sampled = group = _refused
+    __add__ = __radd__ = __mul__ = __rmul__ = _refused
 
 
 @dataclass(frozen=True)
