@@ -378,19 +378,21 @@ CALLS: dict[str, Callable[[int], Any]] = {
 """Differences that a call shows by other means than its answer, in half of the calls."""
 
 
-def audited(name: str, samples: int) -> AuditResult:
-    """The audit of one kind."""
+def audited(name: str, samples: int, seed: int | None = None) -> AuditResult:
+    """The audit of one kind; with `seed`, its noise and coins are those of every run with that seed."""
+    draw = random.Random(seed)
 
     def mechanism(rows: Any) -> Any:
         if name in KINDS:
-            return random.gauss(), KINDS[name](len(rows))
-        shown = CALLS[name](len(rows)) if random.random() < 0.5 else None
-        return random.gauss() if shown is None else shown
+            return draw.gauss(), KINDS[name](len(rows))
+        shown = CALLS[name](len(rows)) if draw.random() < 0.5 else None
+        return draw.gauss() if shown is None else shown
 
     subject = Subject(mechanism, label=name)
     return audit(
-        subject, [PAIR], claim=BlackBox(1.0), samples=samples, learners=LEARNERS, ladder=False
-    )
+        subject, [PAIR], claim=BlackBox(1.0), samples=samples, learners=LEARNERS, ladder=False,
+        seed=None if seed is None else bytes([seed] * 32),
+    )  # fmt: skip
 
 
 def main() -> int:

@@ -80,7 +80,7 @@ def test_what_a_call_shows_in_half_of_its_calls_is_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    result = audited(name, 500)
+    result = audited(name, 500, seed=1)  # with fresh coins one run in twenty misses a kind
     assert result.verdict is Verdict.REFUTED or result.unread
 
 
