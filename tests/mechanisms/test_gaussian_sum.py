@@ -9,6 +9,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpcompose import (
@@ -151,3 +152,31 @@ def test_a_subclass_is_asked_for_its_own_losses() -> None:
     twice = compose(*(Gaussian(50.0 + index, sensitivity=2.0) for index in range(MANY)))
     one, other = leaky.epsilon(delta=1e-6), twice.epsilon(delta=1e-6)
     assert one.lower <= other.upper and other.lower <= one.upper
+
+
+@pytest.mark.parametrize("far", [0.5, 1.0, 1.4, 2.0])
+@pytest.mark.parametrize("rate", [0.1, 0.999999])
+def test_a_replaced_record_of_a_sample_moves_as_far_as_is_stated(far: float, rate: float) -> None:
+    """Vectors a and b of norm at most 1 and `far` apart; no sample costs more than all records do."""
+    noise = Gaussian(1.3, replace_sensitivity=far)
+    whole, found = (
+        each.delta(epsilon=0.2, adjacency=Adjacency.REPLACE)
+        for each in (noise, noise.sampled(rate))
+    )
+    assert found.lower <= whole.upper and found.upper <= whole.upper * (1 + 1e-12)
+
+    def beyond(mean: float, point: float) -> float:
+        return math.erfc((point - mean) / 1.3 / math.sqrt(2)) / 2
+
+    pairs = [(shift, shift - far) for shift in (far / 2, min(far, 1.0), 1.0) if shift - far >= -1]
+    reached = max(
+        rate * (beyond(a, x) - math.exp(0.2) * beyond(b, x))
+        - (1 - rate) * math.expm1(0.2) * beyond(0, x)
+        for a, b in pairs
+        for x in np.linspace(-6, 6, 2401).tolist()
+    )
+    assert reached <= found.upper
+    if far == 2.0:
+        assert found.width < 1e-12 and reached == pytest.approx(found.lower, rel=1e-4)
+    group = noise.sampled(rate).group(2).delta(epsilon=0.2, adjacency=Adjacency.REPLACE)
+    assert group.lower <= noise.group(2).delta(epsilon=0.2, adjacency=Adjacency.REPLACE).upper

@@ -164,9 +164,17 @@ def test_a_group_sends_a_report_each(keep: float, flip: float) -> None:
     added = [(other, one) for one, other in absent]
     for epsilon, size in ((0.0, 2), (0.5, 2), (1.2, 3)):
         every = [[absent] * removed + [added] * (size - removed) for removed in range(size + 1)]
+        twice = [bits, bits] if size == 2 else [bits]
+        rounds = [
+            [0.4 * math.prod(pair[side] for pair in drawn) + 0.6 * math.prod(pair[1] for pair in drawn) for side in (0, 1)]
+            for drawn in product(*twice)
+        ]  # fmt: skip
+        forward, back = ([(pair[side], pair[1 - side]) for pair in rounds] for side in (0, 1))
+        both = [[forward] * removed + [back] * (size - removed) for removed in range(size + 1)]
         for composed, value in (
             (whole, truth([bits] * size, epsilon)),
             (whole.sampled(0.4), max(truth(members, epsilon) for members in every)),
+            ((whole * len(twice)).sampled(0.4), max(truth(members, epsilon) for members in both)),
         ):
             found = composed.group(size).delta(epsilon=epsilon)
             assert found.lower - 1e-14 <= value <= found.upper + 1e-14 and found.width < 1e-10

@@ -536,9 +536,10 @@ class Sampled(ComposablePart):
         return f"{self.base.parts[0][0].label if self.base.count == 1 else self.base.label}, sampled at {self.rate:g}"
 
     @property
-    def is_local(self) -> bool:
-        """Whether each person in the sample sends one report of their own."""
-        return self.base.count == 1 and self.base.parts[0][0].is_local
+    def collected(self) -> str:
+        """How the data of the people in the sample are collected: as all parts of the base do, or "mixed"."""
+        found = {part.collected for part, _ in self.base.parts}
+        return found.pop() if len(found) == 1 else "mixed"
 
     def pairs(self, adjacency: Adjacency) -> Pairs:
         """Return the losses of the mixture against the composition without the record, and
@@ -562,8 +563,9 @@ class Sampled(ComposablePart):
 
     def group_losses(self, size: int, adjacency: Adjacency) -> GroupLosses:
         """Return the losses of a group, of which a binomial number is in the sample."""
-        together = Sampled(self.base, joint_rate(self.rate, size))
-        own, joint = [partial(each.pairs, adjacency) for each in (self, together)]
+        any_of_them = Sampled(self.base, joint_rate(self.rate, size))
+        as_one = any_of_them if self.collected == "together" else self
+        own, joint = [partial(each.pairs, adjacency) for each in (self, as_one)]
         return sampled_group_losses(
             self.base.parts, self.rate, size, adjacency, own=own, joint=joint
         )
@@ -571,16 +573,11 @@ class Sampled(ComposablePart):
     def costlier(self) -> Composable:
         return sampled(self.base.costlier(), min(larger_reading(self.rate), 1.0))
 
-    def unsampled(self, adjacency: Adjacency) -> Unsampled | None:
-        """Return the composition on the full data, which dominates; None under replacement if it
-        costs less than twice the add-remove mu.
+    def unsampled(self, adjacency: Adjacency) -> Unsampled:
+        """Return the composition on the full data, which dominates: whether the record is in the
+        sample may be public.
         """
-        if adjacency is not Adjacency.REPLACE:
-            return Unsampled(self.base.parts, self.rate)
-        one, two = (
-            gathered(self.base.parts, each).gdp() for each in (Adjacency.ADD_REMOVE, adjacency)
-        )
-        return Unsampled(self.base.parts, 1.0) if one and two and two >= 2 * one else None
+        return Unsampled(self.base.parts, 1.0 if adjacency is Adjacency.REPLACE else self.rate)
 
 
 def sampled(composition: Composition, rate: float) -> Composable:

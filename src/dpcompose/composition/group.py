@@ -90,8 +90,8 @@ def sampled_group_losses(
         adjacency: The adjacency of one person.
         own: Returns the losses of one person on the sample.
         joint: Returns the losses of one person at the rate at which any member of the group is in
-            the sample. They are attained, because the output may depend only on whether any member
-            is.
+            the sample, or `own`. They are attained, because the output may depend only on whether
+            any member is; not if people send reports of their own.
 
     Raises:
         UnsupportedError: If the group is larger than 64.
@@ -101,7 +101,11 @@ def sampled_group_losses(
         replaced = adjacency is Adjacency.REPLACE
         found = losses_on_a_line(noise, size, rate=rate, replaced=replaced)
         if found is not None:
-            return ((_on_a_line(*found), 1),)
+            losses, attained = found
+            if not replaced or _opposite(parts):
+                return ((_on_a_line(losses, attained), 1),)
+            alone = _attained(own()) if sum(times for _, times in parts) == 1 else ()
+            return ((_on_a_line(losses, False, *alone), 1),)
     _require_few(size)
     pairs = None if adjacency is Adjacency.REPLACE else _pairs(parts, adjacency)
     if pairs is None:
@@ -164,6 +168,18 @@ def _gaussian(parts: Parts) -> GaussianLoss | None:
         return None
     loss = Product(tuple((pair.remove, times) for pair, times in pairs)).single
     return loss if isinstance(loss, GaussianLoss) else None
+
+
+def _opposite(parts: Parts) -> bool:
+    """Return whether a replaced record may move each noise from one end to the opposite one: twice
+    as far as a removed one.
+    """
+    near, far = (_pairs(parts, each) or () for each in (Adjacency.ADD_REMOVE, Adjacency.REPLACE))
+    losses = [(one.remove, two.remove) for (one, _), (two, _) in zip(near, far, strict=False)]
+    return 0 < len(near) == len(far) and all(
+        isinstance(one, GaussianLoss) and isinstance(two, GaussianLoss) and two.mu >= 2 * one.mu
+        for one, two in losses
+    )
 
 
 def _on_a_line(losses: Sequence[Loss], attained: bool, *attained_parts: Pair) -> GroupLoss:
@@ -457,7 +473,7 @@ class Grouped(Part):
         if adjacency not in self._cache:
             self.part.require_any_size(self.label)
             self.part.require_group(self.size, adjacency)
-            pairs = self.part.pairs(adjacency) if self.part.is_local else None
+            pairs = self.part.pairs(adjacency) if self.part.collected == "apart" else None
             found = (
                 _reports(pairs, self.size)
                 if pairs

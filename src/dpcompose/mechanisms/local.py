@@ -192,9 +192,9 @@ class UnaryEncoding(_Local):
             raise DomainError("flip" if low == self.flip else "keep", low, domain)
 
     @property
-    def is_local(self) -> bool:
-        """Whether each person sends a report of their own: they do."""
-        return True
+    def collected(self) -> str:
+        """Return "apart": each person sends a report."""
+        return "apart"
 
     def laws(self, adjacency: Adjacency) -> Laws:
         """Return the law with three atoms: the two bits differ in one of two ways, or are equal,
@@ -254,6 +254,11 @@ class ShuffledReports(_Local):
         self, epsilon: float, *, reports: int, holds_under: Adjacency = Adjacency.REPLACE
     ) -> None:
         self._state(epsilon=epsilon, reports=reports, holds_under=holds_under)
+
+    @property
+    def collected(self) -> str:
+        """Return "shuffled": each person sends a report, and nobody knows which."""
+        return "shuffled"
 
     def _amounts(self, adjacency: Adjacency) -> TypedAmounts:
         """Return epsilon as the typed decimal: at delta 0, shuffling does not amplify."""

@@ -95,10 +95,10 @@ class MixtureOfGaussians(_Mixture):
     c_i with probability w_i, whatever the vectors of the other records are.
 
     The worst case is that all vectors have one direction: the sum of w_i N(c_i, sigma^2) with the
-    record against N(0, sigma^2) without it. The vectors of a group add up. A user with m examples, each in the batch with
-    probability q, has shifts 0, ..., m and binomial weights; with per-user clipping to C examples
-    the shifts are min(j, C). `Gaussian(sigma).sampled(q).group(m)` bounds the first case for every
-    change of a group.
+    record against N(0, sigma^2) without it. The vectors of a group add up. A user with m examples,
+    each in the batch with probability q, has shifts 0, ..., m and binomial weights; with per-user
+    clipping to C examples the shifts are min(j, C). `Gaussian(sigma).sampled(q).group(m)` bounds
+    the first case for every change of a group.
 
     >>> from dpcompose.mechanisms import MixtureOfGaussians
     >>> user = MixtureOfGaussians(1.5, shifts=(0, 1, 3), weights=(0.5, 0.3, 0.2))

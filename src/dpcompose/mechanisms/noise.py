@@ -86,21 +86,17 @@ class Gaussian(ContinuousNoise):
         """Return the law on a Poisson sample with rate q = `rate`.
 
         Under replacement it is (1 - q) N(0) + q N(-D) against (1 - q) N(0) + q N(D), with D the
-        add-remove sensitivity.
+        add-remove sensitivity. If a replaced record moves less than 2 D, it is not attained; a
+        record that is replaced by one without effect is.
         """
-        noise = self.sigma / self.sensitivity
-        if adjacency is Adjacency.REPLACE:
-            return alike(ReplacedGaussian(noise, rate))
-        ulps = rounded(self.sensitivity)
-        return (
-            (
-                Pair(
-                    SampledGaussian(noise, rate, True, ulps),
-                    SampledGaussian(noise, rate, False, ulps),
-                ),
-                1,
-            ),
-        )
+        far = self.sensitivity_under(adjacency)
+        reach = min(far, self.sensitivity)
+        noise, ulps = self.sigma / reach, rounded(reach)
+        remove, add = (SampledGaussian(noise, rate, side, ulps) for side in (True, False))
+        if adjacency is not Adjacency.REPLACE:
+            return ((Pair(remove, add), 1),)
+        law = ReplacedGaussian(self.sigma / self.sensitivity, rate)
+        return alike(law) if far >= 2 * self.sensitivity else bounded_by(law, Pair(remove, add))
 
 
 @dataclass(frozen=True, repr=False)

@@ -31,9 +31,12 @@ class Part(ABC):
         """The name of this part in reports."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether each person sends a report of their own, independent of all others."""
-        return False
+    def collected(self) -> str:
+        """How the data of several people are collected: "together", the mechanism sees all of them;
+        "apart", each person sends a report, independent of all others; "shuffled", such reports are
+        shuffled; "mixed", some of it in one way and some in another.
+        """
+        return "together"
 
     def laws(self, adjacency: Adjacency) -> Laws | None:
         """Return the laws of the losses under `adjacency`, a composition of pairs; None if the part
