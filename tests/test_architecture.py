@@ -391,6 +391,15 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def loop_targets(source: Source) -> Iterator[str]:
+    """A loop binds names: one that binds an attribute changes the object, or the module, that has it."""
+    for node in source.nodes:
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            for each in ast.walk(node.target):
+                if isinstance(each, ast.Attribute):
+                    yield f"line {each.lineno}: the loop assigns to {ast.unparse(each)}"
+
+
 RULES: list[Callable[[Source], Iterator[str]]] = [
     rooms,
     third_parties,
@@ -399,7 +408,7 @@ RULES: list[Callable[[Source], Iterator[str]]] = [
     cancellation,
     references,
 ]
-RULES += [declared_members, positional_arguments, openings, wrapped_lines]
+RULES += [declared_members, positional_arguments, openings, wrapped_lines, loop_targets]
 
 
 @cache
@@ -616,6 +625,7 @@ REFUSED = [
     (positional_arguments, "loss.laplace", f"{min(OWN)}(1, 2, 3, 4, 5, 6, 7)"),
     (openings, "loss.laplace", '"""What is lost."""'),
     (wrapped_lines, "loss.laplace", '"""A loss.\n\nIt is the sum of\nall losses.\n"""'),
+    (loop_targets, "interop.events", "[each for each, mechanisms.kinds in table]"),
 ]
 
 

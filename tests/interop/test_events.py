@@ -12,7 +12,15 @@ import mpmath
 import pytest
 from mpmath import mp, mpf
 
-from dpcompose import Adjacency, Composition, DiscreteGaussian, DPComposeError, Gaussian, compose
+from dpcompose import (
+    Adjacency,
+    Composition,
+    DiscreteGaussian,
+    DPComposeError,
+    Gaussian,
+    compose,
+    mechanisms,
+)
 from dpcompose.errors import DomainError, UnsupportedError
 from dpcompose.interop.dp_accounting import from_dp_event
 from dpcompose.interop.event_tree import event_tuple
@@ -628,3 +636,13 @@ def test_deep_and_shared_trees() -> None:
 def test_many_events() -> None:
     many = together(*[gaussian(10.0 + each * 1e-4) for each in range(20_000)])
     assert from_dp_event(many).count == len(from_dp_event(many).parts) == 20_000
+
+
+def test_reading_a_sample_leaves_the_mechanisms_as_they_are() -> None:
+    sampled = event_tuple(
+        "PoissonSampledDpEvent",
+        sampling_probability=0.1,
+        event=event_tuple("GaussianDpEvent", noise_multiplier=1.0),
+    )
+    assert from_dp_event(sampled) == compose(Gaussian(1.0).sampled(0.1))
+    assert Gaussian in mechanisms.kinds().values()

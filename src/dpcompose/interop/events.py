@@ -236,11 +236,7 @@ def _poisson(event: Any, adjacency: Adjacency, inner: Composition) -> Composable
     if reveals(inner):
         return mechanisms.BlackBox(0.0, delta=rate, holds_under=adjacency)
     for part, _ in inner.parts:
-        covered = [
-            each
-            for each, mechanisms.kinds in _AMPLIFIED.items()
-            if isinstance(part, mechanisms.kinds)
-        ]
+        covered = [each for each, known in _AMPLIFIED.items() if isinstance(part, known)]
         reason = f"no pair is known for {part!r} on a sample"
         if not covered:
             raise UnsupportedError("", reason, "Leave out the sample")
