@@ -426,7 +426,7 @@ class _Level:
             x = np.where(going, moved, x)
         return np.where(inside, x, np.where(self.epsilon > 0, np.inf, -np.inf))
 
-    @np.errstate(over="ignore")  # beyond every float nothing is proved there
+    @np.errstate(over="ignore")  # what overflows proves nothing
     def _proved(self, side: int) -> Reals:
         """Points at which the loss is proved to be at most (side -1) or at least (side 1) epsilon."""
         left = np.isfinite(self._root)
@@ -435,7 +435,7 @@ class _Level:
         step = 2 * (error + np.abs(loss - self.epsilon)) / np.maximum(slope, 1e-300)
         step, moved = step + 4 * U * np.abs(x), x
         for _ in range(61):
-            proved = left & (side * (loss - self.epsilon) >= error)
+            proved = left & (side * (loss - self.epsilon) >= error) & np.isfinite(error)
             found, moved = np.where(proved, moved, found), x + side * step
             left = left & ~proved & (np.abs(moved) <= _FARTHEST)
             if not left.any():
